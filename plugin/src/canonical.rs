@@ -1,0 +1,145 @@
+//! Canonical JSON: the bytes that enter a revision and the form of a checkpoint.
+//!
+//! Owns the escaping of Go's `encoding/json`, which Quivr's plugin hashes: `<`, `>` and `&` as `\u003c`, `\u003e`,
+//! `\u0026`, U+2028 and U+2029 escaped, other characters raw. Members are written in the order given.
+
+/// Writes one JSON object; empty members are left out by the caller's choice of method.
+#[derive(Debug, Default)]
+pub struct Object {
+    out: String,
+}
+
+impl Object {
+    /// Starts an object.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { out: "{".to_owned() }
+    }
+
+    fn name(&mut self, name: &str) {
+        if self.out.len() > 1 {
+            self.out.push(',');
+        }
+        string(&mut self.out, name);
+        self.out.push(':');
+    }
+
+    /// A member whose value is JSON already.
+    pub fn raw(&mut self, name: &str, json: &str) {
+        self.name(name);
+        self.out.push_str(json);
+    }
+
+    /// A string member, also when it is empty.
+    pub fn text(&mut self, name: &str, value: &str) {
+        self.name(name);
+        string(&mut self.out, value);
+    }
+
+    /// A string member unless it is empty.
+    pub fn text_unless_empty(&mut self, name: &str, value: &str) {
+        if !value.is_empty() {
+            self.text(name, value);
+        }
+    }
+
+    /// A list member unless it is empty; each element is written by `write`.
+    pub fn list_unless_empty<T>(&mut self, name: &str, list: &[T], mut write: impl FnMut(&mut String, &T)) {
+        if list.is_empty() {
+            return;
+        }
+        self.name(name);
+        self.out.push('[');
+        for (n, element) in list.iter().enumerate() {
+            if n > 0 {
+                self.out.push(',');
+            }
+            write(&mut self.out, element);
+        }
+        self.out.push(']');
+    }
+
+    /// `true` unless it is false.
+    pub fn flag_if_set(&mut self, name: &str, value: bool) {
+        if value {
+            self.raw(name, "true");
+        }
+    }
+
+    /// The finished object.
+    #[must_use]
+    pub fn finish(mut self) -> String {
+        self.out.push('}');
+        self.out
+    }
+}
+
+/// Appends a JSON string.
+pub fn string(out: &mut String, value: &str) {
+    out.reserve(value.len() + 2);
+    out.push('"');
+    let bytes = value.as_bytes();
+    let mut start = 0;
+    for (at, &b) in bytes.iter().enumerate() {
+        // E2 80 A8 and E2 80 A9 are U+2028 and U+2029; no other character needs a look at more than one byte.
+        let line_separator = b == 0xE2 && bytes.get(at + 1) == Some(&0x80) && matches!(bytes.get(at + 2), Some(0xA8 | 0xA9));
+        if !line_separator && !matches!(b, 0..=0x1F | b'"' | b'\\' | b'<' | b'>' | b'&') {
+            continue;
+        }
+        out.push_str(value.get(start..at).unwrap_or(""));
+        start = at + if line_separator { 3 } else { 1 };
+        match b {
+            b'"' => out.push_str("\\\""),
+            b'\\' => out.push_str("\\\\"),
+            b'\n' => out.push_str("\\n"),
+            b'\r' => out.push_str("\\r"),
+            b'\t' => out.push_str("\\t"),
+            0x08 => out.push_str("\\b"),
+            0x0C => out.push_str("\\f"),
+            0xE2 => out.push_str(if bytes.get(at + 2) == Some(&0xA8) { "\\u2028" } else { "\\u2029" }),
+            _ => {
+                out.push_str("\\u00");
+                out.push(char::from_digit(u32::from(b >> 4), 16).unwrap_or('0'));
+                out.push(char::from_digit(u32::from(b & 15), 16).unwrap_or('0'));
+            }
+        }
+    }
+    out.push_str(value.get(start..).unwrap_or(""));
+    out.push('"');
+}
+
+/// The number of bytes that [`string`] would append.
+#[must_use]
+pub fn string_length(value: &str) -> usize {
+    let extra: usize = value
+        .bytes()
+        .map(|b| match b {
+            b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0C => 1,
+            0..=0x1F | b'<' | b'>' | b'&' => 5,
+            _ => 0,
+        })
+        .sum();
+    let separators = value.matches(['\u{2028}', '\u{2029}']).count() * 3;
+    value.len() + extra + separators + 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_are_escaped_as_go_does() {
+        let table = [
+            ("T & <b>U</b>", r#""T \u0026 \u003cb\u003eU\u003c/b\u003e""#),
+            ("a\"b\\c\n\r\t\u{8}\u{c}\u{1}\u{7f}", "\"a\\\"b\\\\c\\n\\r\\t\\b\\f\\u0001\u{7f}\""),
+            ("caf\u{e9} \u{2028}\u{2029}\u{1F600}", "\"caf\u{e9} \\u2028\\u2029\u{1F600}\""),
+            ("", "\"\""),
+        ];
+        for (value, expected) in table {
+            let mut out = String::new();
+            string(&mut out, value);
+            assert_eq!(out, expected);
+            assert_eq!(string_length(value), expected.len());
+        }
+    }
+}

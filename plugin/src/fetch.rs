@@ -1,0 +1,210 @@
+//! One call: from an invocation to a page or a failure.
+//!
+//! Owns the order of the steps; each step is a module of its own. The only effect is `Http::send`.
+
+use url::Url;
+
+use crate::canonical::Object;
+use crate::checkpoint::{Checkpoint, MAX_VALIDATOR_BYTES};
+use crate::config::{self, Config};
+use crate::contract::{Failure, Header, Hints, Http, HttpRequest, HttpResponse, Invocation, Page};
+use crate::decode;
+use crate::hints;
+use crate::identity::{MAX_METADATA_BYTES, clip};
+use crate::model::Feed;
+use crate::page::{self, Counts};
+use crate::parse;
+use crate::record::metadata_line;
+use crate::status::{self, Outcome};
+use crate::{date, describe};
+
+/// What a feed reader accepts, feed types first.
+pub const ACCEPT: &str = "application/rss+xml, application/atom+xml, application/rdf+xml, application/feed+json, \
+                          application/json;q=0.9, application/xml;q=0.9, text/xml;q=0.8, */*;q=0.5";
+
+/// The longest wait that a feed's `ttl` gets: one hour.
+pub const MAX_TTL_SECONDS: u64 = 3_600;
+
+/// Longest name of a declared dialect in diagnostics, in bytes.
+const MAX_DECLARED_BYTES: usize = 512;
+
+/// What every call starts with, checked.
+struct Call {
+    config: Config,
+    now: i64,
+    fraction: String,
+}
+
+fn start(invocation: &Invocation) -> Result<Call, Failure> {
+    if invocation.kind != describe::KIND {
+        return Err(Failure::source("unsupported_connector_kind", "This connector serves the kind \"rss\" only"));
+    }
+    config::check_configuration(&invocation.configuration)?;
+    let config = config::config(&invocation.config)?;
+    let (now, fraction) = date::instant(&invocation.now)
+        .ok_or_else(|| Failure::source("invalid_invocation", "The host's clock is not an RFC 3339 instant"))?;
+    Ok(Call { config, now, fraction })
+}
+
+/// One page of a run.
+///
+/// # Errors
+/// A failure with its class, code and sentence; the checkpoint stays where it was.
+pub fn fetch(http: &mut dyn Http, invocation: &Invocation) -> Result<Page, Failure> {
+    let call = start(invocation)?;
+    let checkpoint = Checkpoint::read(invocation.checkpoint.as_deref()).map_err(|_| {
+        Failure::source("invalid_checkpoint", "The stored checkpoint cannot be read; create the instance anew")
+    })?;
+    if call.config.honor_ttl && is_too_early(&checkpoint, &call) {
+        return Ok(Page {
+            checkpoint: invocation.checkpoint.clone().unwrap_or_default(),
+            not_due: true,
+            diagnostics: "{}".to_owned(),
+            ..Page::default()
+        });
+    }
+    let conditional = !checkpoint.partial && !invocation.unconditional;
+    let request = request(&call.config, conditional.then_some(&checkpoint), invocation.has_credential);
+    let response = http.send(&request).map_err(|e| status::no_response(&e))?;
+    let outcome = status::outcome(&response, call.now)?;
+    let repeats = response.unchanged && !checkpoint.partial && !checkpoint.is_foreign();
+    if outcome == Outcome::NotModified || repeats {
+        return Ok(unchanged(checkpoint, &call, &response, outcome));
+    }
+    let hints = |pace| hints::hints(&response, pace, call.now);
+    let charset = response.header("content-type").and_then(decode::charset).map(str::to_owned);
+    let base = Url::parse(&response.final_url).ok();
+    let text = decode::decode(response.body.clone(), charset.as_deref());
+    let feed = parse::read(&text, base.as_ref())
+        .map_err(|e| Failure::source("malformed_feed", e.to_string()))?;
+    drop(text);
+    let hints = hints(Some(&feed.pace));
+    Ok(changes(feed, checkpoint, &call, &response, hints))
+}
+
+/// Whether the source accepts the credential: one request without validators, the body is not read.
+///
+/// # Errors
+/// Only 401 and 403 are refusals; any other outcome says nothing about the credential.
+pub fn check_credential(http: &mut dyn Http, invocation: &Invocation) -> Result<(), Failure> {
+    let call = start(invocation)?;
+    if !invocation.has_credential {
+        return Ok(());
+    }
+    let Ok(response) = http.send(&request(&call.config, None, true)) else { return Ok(()) };
+    match response.status {
+        401 | 403 => status::outcome(&response, call.now).map(|_| ()),
+        _ => Ok(()),
+    }
+}
+
+fn is_too_early(checkpoint: &Checkpoint, call: &Call) -> bool {
+    match date::instant(&checkpoint.not_before) {
+        Some((at, fraction)) => (call.now, call.fraction.as_str()) < (at, fraction.as_str()),
+        None => false,
+    }
+}
+
+fn request(config: &Config, validators: Option<&Checkpoint>, authenticate: bool) -> HttpRequest {
+    let mut headers = vec![Header { name: "Accept".to_owned(), value: ACCEPT.as_bytes().to_vec() }];
+    if let Some(checkpoint) = validators {
+        // Both validators, byte for byte as they came (RFC 9110, section 13.1).
+        for (name, value) in [("If-None-Match", &checkpoint.etag), ("If-Modified-Since", &checkpoint.last_modified)] {
+            if !value.is_empty() {
+                headers.push(Header { name: name.to_owned(), value: value.as_bytes().to_vec() });
+            }
+        }
+    }
+    HttpRequest { url: config.url.clone(), headers, authenticate }
+}
+
+/// The instant before which the feed does not want to be asked again.
+fn not_before(ttl_seconds: u64, call: &Call) -> String {
+    if !call.config.honor_ttl || ttl_seconds == 0 {
+        return String::new();
+    }
+    let wait = i64::try_from(ttl_seconds.min(MAX_TTL_SECONDS)).unwrap_or(0);
+    let whole = date::rfc3339(call.now + wait);
+    format!("{}{}Z", whole.trim_end_matches('Z'), call.fraction)
+}
+
+fn validator(response: &HttpResponse, name: &str) -> String {
+    response.header(name).filter(|v| v.len() <= MAX_VALIDATOR_BYTES).unwrap_or("").to_owned()
+}
+
+/// The page of a 304, or of a body that was processed whole before.
+fn unchanged(mut checkpoint: Checkpoint, call: &Call, response: &HttpResponse, outcome: Outcome) -> Page {
+    if outcome == Outcome::Document {
+        checkpoint.etag = validator(response, "etag");
+        checkpoint.last_modified = validator(response, "last-modified");
+    }
+    checkpoint.not_before = not_before(checkpoint.ttl_seconds, call);
+    Page {
+        checkpoint: checkpoint.write(),
+        reads: 1,
+        hints: hints::hints(response, None, call.now),
+        diagnostics: "{}".to_owned(),
+        ..Page::default()
+    }
+}
+
+/// The page of a document.
+fn changes(feed: Feed, mut checkpoint: Checkpoint, call: &Call, response: &HttpResponse, hints: Hints) -> Page {
+    let (mut candidates, counts) = page::candidates(&feed);
+    let window = page::window(&candidates);
+    page::order(&mut candidates);
+    let adopt = checkpoint.is_foreign();
+    let cut = page::cut(candidates, std::mem::take(&mut checkpoint.seen), adopt);
+    checkpoint.seen = cut.seen;
+    checkpoint.adopt();
+    checkpoint.partial = cut.more;
+    if cut.more {
+        // The next page reads the whole document again, so it must not be answered with 304.
+        checkpoint.etag.clear();
+        checkpoint.last_modified.clear();
+        checkpoint.not_before.clear();
+    } else {
+        checkpoint.etag = validator(response, "etag");
+        checkpoint.last_modified = validator(response, "last-modified");
+        checkpoint.ttl_seconds = feed.pace.ttl_minutes.map_or(0, |m| m.saturating_mul(60));
+        checkpoint.not_before = not_before(checkpoint.ttl_seconds, call);
+    }
+    Page {
+        items: cut.items,
+        checkpoint: checkpoint.write(),
+        more: cut.more,
+        not_due: false,
+        reads: 1,
+        window: (!cut.more).then_some(window),
+        hints,
+        diagnostics: diagnostics(&feed, counts),
+    }
+}
+
+/// What an operator sees of the document.
+fn diagnostics(feed: &Feed, counts: Counts) -> String {
+    let meta = &feed.meta;
+    let mut about = Object::new();
+    about.text_unless_empty("title", &metadata_line(&meta.title));
+    about.text_unless_empty("link", clip(&meta.link, MAX_METADATA_BYTES));
+    about.text_unless_empty("description", &metadata_line(&meta.description));
+    about.text_unless_empty("language", clip(&meta.language, MAX_METADATA_BYTES));
+    about.text_unless_empty("icon", clip(&meta.icon, MAX_METADATA_BYTES));
+    let mut numbers = Object::new();
+    for (name, number) in [
+        ("in_document", counts.in_document),
+        ("beyond_bound", counts.beyond_bound),
+        ("empty", counts.empty),
+        ("duplicates", counts.duplicates),
+    ] {
+        numbers.raw(name, &number.to_string());
+    }
+    let mut out = Object::new();
+    out.text("dialect", meta.dialect.name());
+    let format = if meta.dialect.format() == "json" { "json-feed" } else { meta.dialect.format() };
+    out.text("dialect_declared", clip(&format!("{format}-{}", meta.version), MAX_DECLARED_BYTES));
+    out.raw("counts", &numbers.finish());
+    out.raw("feed", &about.finish());
+    out.finish()
+}
+

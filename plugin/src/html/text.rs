@@ -1,0 +1,327 @@
+//! The plain text of a fragment: for search and for people.
+//!
+//! Owns which elements break lines, which are dropped with their content, and how white space collapses. One pass
+//! over the tokens, a bounded stack of open elements, linear time. Never fails.
+
+use super::entities;
+use super::tokens::{Token, Tokens};
+use crate::model::Markup;
+
+/// Open elements that are remembered; in deeper nesting a drop ends at the next known end tag.
+const MAX_OPEN: usize = 256;
+
+/// Dropped with their content: nothing in them is text that a person reads.
+const DROPPED: &[&str] = &[
+    "script", "style", "iframe", "noscript", "template", "object", "embed", "svg", "form", "head", "textarea", "title",
+];
+
+/// Elements that never have content (WHATWG HTML, section 13.1.2).
+const VOID: &[&str] = &[
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr",
+];
+
+/// Elements that start and end a line.
+const BLOCK: &[&str] = &[
+    "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog", "dir", "div",
+    "dl", "dt", "fieldset", "figcaption", "figure", "footer", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hgroup",
+    "hr", "html", "legend", "li", "main", "menu", "nav", "ol", "optgroup", "option", "p", "pre", "search", "section",
+    "summary", "table", "tbody", "tfoot", "thead", "ul",
+];
+
+/// What a text was found to be.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Plain {
+    /// The text.
+    pub text: String,
+    /// The source had a tag, a comment or a doctype; references alone are no markup.
+    pub has_markup: bool,
+}
+
+/// The text of a fragment, lines joined by line feeds.
+#[must_use]
+pub fn plain(source: &str, markup: Markup) -> Plain {
+    let mut sink = Sink::default();
+    if markup == Markup::Text {
+        sink.pre = 1;
+        sink.text(source);
+        return Plain { text: sink.finish(), has_markup: false };
+    }
+    if memchr::memchr2(b'<', b'&', source.as_bytes()).is_none() {
+        sink.text(source);
+        return Plain { text: sink.finish(), has_markup: false };
+    }
+    let xhtml = markup == Markup::Xhtml;
+    let mut walker = Walker { sink, open: Vec::new(), dropped_at: None };
+    let mut has_markup = false;
+    for token in Tokens::new(source, xhtml) {
+        match token {
+            Token::Text(text) => {
+                if walker.dropped_at.is_none() {
+                    walker.sink.text(&entities::decode(text));
+                }
+                continue;
+            }
+            // Raw text is only found in dropped elements, but for those that are shown as they are.
+            Token::Raw(text) => walker.raw(text),
+            Token::Start { name, self_closing, .. } => walker.start(name, xhtml && self_closing),
+            Token::End(name) => walker.end(name),
+            Token::Comment => {}
+        }
+        has_markup = true;
+    }
+    Plain { text: walker.sink.finish(), has_markup }
+}
+
+/// The text of a fragment as one line: titles and names.
+#[must_use]
+pub fn one_line(source: &str, markup: Markup) -> String {
+    let text = plain(source, markup).text;
+    if text.contains(['\n', '\t']) || text.contains("  ") {
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    } else {
+        text
+    }
+}
+
+fn is(list: &[&str], name: &str) -> bool {
+    list.iter().any(|n| n.eq_ignore_ascii_case(name))
+}
+
+/// The white space that waits to be written before the next character; the strongest wins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+enum Gap {
+    #[default]
+    None,
+    Space,
+    Tab,
+    Line,
+}
+
+/// Writes text with its white space collapsed.
+#[derive(Default)]
+struct Sink {
+    out: String,
+    gap: Gap,
+    pre: usize,
+    cells: usize,
+}
+
+impl Sink {
+    fn gap(&mut self, gap: Gap) {
+        self.gap = self.gap.max(gap);
+    }
+
+    /// A line break, or a space inside a table cell: a row stays one line.
+    fn line(&mut self) {
+        self.gap(if self.cells > 0 { Gap::Space } else { Gap::Line });
+    }
+
+    fn text(&mut self, text: &str) {
+        let mut rest = text;
+        while !rest.is_empty() {
+            let end = rest.find(is_gap).unwrap_or(rest.len());
+            let (word, tail) = rest.split_at_checked(end).unwrap_or((rest, ""));
+            if !word.is_empty() {
+                self.word(word);
+            }
+            let mut characters = tail.chars();
+            if let Some(c) = characters.next() {
+                self.space(c);
+            }
+            rest = characters.as_str();
+        }
+    }
+
+    fn word(&mut self, word: &str) {
+        if !self.out.is_empty() {
+            match self.gap {
+                Gap::None => {}
+                Gap::Space => self.out.push(' '),
+                Gap::Tab => self.out.push('\t'),
+                Gap::Line => {
+                    let kept = self.out.trim_end_matches([' ', '\t']).len();
+                    self.out.truncate(kept);
+                    self.out.push('\n');
+                }
+            }
+        }
+        self.gap = Gap::None;
+        self.out.push_str(word);
+    }
+
+    fn space(&mut self, c: char) {
+        if self.pre == 0 {
+            self.gap(Gap::Space);
+        } else if c == '\n' || c == '\r' {
+            self.gap(Gap::Line);
+        } else if (c == ' ' || c == '\t') && !self.out.is_empty() {
+            // Indentation is the meaning of preformatted text.
+            if self.gap == Gap::Line && !self.out.ends_with('\n') {
+                self.out.push('\n');
+                self.gap = Gap::None;
+            }
+            self.out.push(c);
+        } else {
+            self.gap(Gap::Space);
+        }
+    }
+
+    fn finish(mut self) -> String {
+        let kept = self.out.trim_end().len();
+        self.out.truncate(kept);
+        self.out
+    }
+}
+
+/// Unicode white space; NUL and the replacement character, which stand for nothing that can be read, count as such.
+fn is_gap(c: char) -> bool {
+    c.is_whitespace() || c == '\0' || c == '\u{FFFD}'
+}
+
+/// Follows the tags: which elements are open, and whether their content is dropped.
+struct Walker<'a> {
+    sink: Sink,
+    open: Vec<&'a str>,
+    dropped_at: Option<usize>,
+}
+
+impl<'a> Walker<'a> {
+    fn raw(&mut self, text: &str) {
+        if self.dropped_at.is_none() {
+            self.sink.text(text);
+        }
+    }
+
+    fn start(&mut self, name: &'a str, closed: bool) {
+        if name.eq_ignore_ascii_case("body") {
+            // A head that was never closed ends here (13.2.6.4.4).
+            self.close("head");
+        }
+        if self.dropped_at.is_none() {
+            self.breaks(name, true);
+        }
+        if closed || is(VOID, name) || self.open.len() >= MAX_OPEN {
+            return;
+        }
+        if self.dropped_at.is_none() && is(DROPPED, name) {
+            self.dropped_at = Some(self.open.len());
+        }
+        self.open.push(name);
+        if self.dropped_at.is_none() {
+            self.count(name, 1);
+        }
+    }
+
+    fn end(&mut self, name: &str) {
+        if name.eq_ignore_ascii_case("br") {
+            self.sink.line();
+            return;
+        }
+        self.close(name);
+        if self.dropped_at.is_none() {
+            self.breaks(name, false);
+        }
+    }
+
+    /// Closes the innermost open element of that name with all that is open inside it.
+    fn close(&mut self, name: &str) {
+        let Some(at) = self.open.iter().rposition(|n| n.eq_ignore_ascii_case(name)) else { return };
+        while self.open.len() > at {
+            let Some(closed) = self.open.pop() else { break };
+            match self.dropped_at {
+                Some(dropped) if dropped == self.open.len() => self.dropped_at = None,
+                Some(_) => {}
+                None => self.count(closed, -1),
+            }
+        }
+    }
+
+    fn count(&mut self, name: &str, by: isize) {
+        if name.eq_ignore_ascii_case("pre") {
+            self.sink.pre = self.sink.pre.saturating_add_signed(by);
+        } else if name.eq_ignore_ascii_case("td") || name.eq_ignore_ascii_case("th") {
+            self.sink.cells = self.sink.cells.saturating_add_signed(by);
+        }
+    }
+
+    fn breaks(&mut self, name: &str, start: bool) {
+        if name.eq_ignore_ascii_case("td") || name.eq_ignore_ascii_case("th") {
+            if start {
+                // A cell that was never closed ends where the next one starts.
+                self.close("td");
+                self.close("th");
+                self.sink.gap(Gap::Tab);
+            }
+        } else if name.eq_ignore_ascii_case("tr") {
+            self.close("td");
+            self.close("th");
+            self.sink.gap(Gap::Line);
+        } else if name.eq_ignore_ascii_case("br") || is(BLOCK, name) {
+            self.sink.line();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn html_becomes_text() {
+        let table = [
+            // Blocks break lines, empty lines vanish, source line breaks are white space.
+            ("<p>one\ntwo</p>\n\n<p>three</p>", "one two\nthree"),
+            ("a<br>b<br/><br>c", "a\nb\nc"),
+            ("<ul><li>a<li>b</ul>c", "a\nb\nc"),
+            ("<h1>Head</h1>text<div>more</div>end", "Head\ntext\nmore\nend"),
+            // Inline markup leaves no gap of its own.
+            ("a<b>b</b>c <i> d</i>", "abc d"),
+            // Cells by a tab, rows by a line, whatever stands in the cells.
+            ("<table><tr><th>A</th><th>B</th></tr><tr><td><p>1</p></td><td>2<br>3</td></tr></table>", "A\tB\n1\t2 3"),
+            ("<table><tr><td>1<td>2<tr><td>3<td>4</table>x", "1\t2\n3\t4\nx"),
+            // Preformatted text keeps its lines and its indentation.
+            ("<pre>fn a() {\n    b();\n}</pre>", "fn a() {\n    b();\n}"),
+            // Dropped with content, nested or not, closed or not.
+            ("a<script>alert('<p>')</script>b", "ab"),
+            ("a<style>p{}</style><svg><title>t</title><text>x</text></svg>b", "ab"),
+            ("a<object><object>x</object>y</object>b", "ab"),
+            ("<div>a<object>x</div>b", "a\nb"),
+            ("a<script>never closed <p>b</p>", "a"),
+            ("<html><head><title>t</title><body>b", "b"),
+            ("a<noscript><img src=x></noscript>b<iframe>c</iframe>d", "abd"),
+            // References.
+            ("caf&eacute; &amp; &lt;b&gt;&nbsp; x", "caf\u{e9} & <b> x"),
+            ("plain & simple < text", "plain & simple < text"),
+            ("", ""),
+            (" \u{a0}\n ", ""),
+        ];
+        for (html, expected) in table {
+            assert_eq!(plain(html, Markup::Html).text, expected, "{html}");
+        }
+    }
+
+    #[test]
+    fn markup_is_a_tag_a_comment_or_a_doctype() {
+        for (source, expected) in
+            [("a &amp; b", false), ("a < b", false), ("a<br>", true), ("a<!-- -->", true), ("<!DOCTYPE html>a", true)]
+        {
+            assert_eq!(plain(source, Markup::Html).has_markup, expected, "{source}");
+        }
+    }
+
+    #[test]
+    fn plain_text_is_not_read_as_markup() {
+        let text = plain("</cluster> & <b>\n  two", Markup::Text);
+        assert_eq!(text, Plain { text: "</cluster> & <b>\n  two".to_owned(), has_markup: false });
+    }
+
+    #[test]
+    fn xhtml_closes_any_element_by_a_slash() {
+        assert_eq!(plain("a<script/>b<div/>c", Markup::Xhtml).text, "ab\nc");
+    }
+
+    #[test]
+    fn one_line_joins_lines() {
+        assert_eq!(one_line("<p>a</p>\n<p>b&nbsp;c</p>", Markup::Html), "a b c");
+    }
+}

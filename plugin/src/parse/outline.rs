@@ -1,0 +1,433 @@
+//! The outline of an XML feed: its elements down to the level where fields stand, with raw strings.
+//!
+//! Owns one pass over the XML events. feed-rs trims, re-writes or loses some of the strings that identity is
+//! made of; this is the way to the raw ones. Each [`Node`] has its namespace, attributes, decoded text and the
+//! place of its inner markup in the document. Must not know what a field means.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use quick_xml::NsReader;
+use quick_xml::events::{BytesStart, Event};
+use quick_xml::name::ResolveResult;
+use url::Url;
+
+use super::{MAX_ITEMS, ParseError, Stage};
+
+/// Depth to which elements become nodes: root, channel, item, field, and two levels of a field's parts
+/// (`author/name`, `source/author/name`). What is deeper is markup and stays in the text of its ancestor.
+const MAX_NODE_DEPTH: usize = 6;
+
+/// Fields of one item or of the channel; a document with more is hostile, and the rest is passed over.
+const MAX_FIELDS: usize = 4_096;
+
+/// Depth of nesting; deeper documents are refused (each level costs a name on the reader's stack).
+const MAX_DEPTH: usize = 512;
+
+/// Namespaces that fields are told apart by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ns {
+    /// No namespace, and those of RSS itself.
+    Rss,
+    /// Atom 1.0 and 0.3.
+    Atom,
+    /// RDF syntax.
+    Rdf,
+    /// `content:encoded`.
+    Content,
+    /// Dublin Core elements.
+    Dc,
+    /// Dublin Core terms.
+    DcTerms,
+    /// iTunes podcast.
+    Itunes,
+    /// Syndication module.
+    Sy,
+    /// XHTML.
+    Xhtml,
+    /// Any other.
+    Other,
+}
+
+impl Ns {
+    /// The namespace by its address, without regard to scheme and letter case: both are often wrong.
+    fn of_address(address: &str) -> Self {
+        let lower = address.trim().to_ascii_lowercase();
+        let key = lower.strip_prefix("https://").or_else(|| lower.strip_prefix("http://")).unwrap_or(&lower);
+        match key.trim_end_matches(['/', '#']) {
+            "purl.org/rss/1.0" | "my.netscape.com/rdf/simple/0.9" | "channel.netscape.com/rdf/simple/0.9"
+            | "my.netscape.com/publish/formats/rss-0.91.dtd" | "purl.org/net/rss1.1" | "backend.userland.com/rss"
+            | "backend.userland.com/rss2" | "backend.userland.com/rss091" | "blogs.law.harvard.edu/tech/rss"
+            | "cyber.law.harvard.edu/rss/rss.html" => Self::Rss,
+            "www.w3.org/2005/atom" | "purl.org/atom/ns" => Self::Atom,
+            "www.w3.org/1999/02/22-rdf-syntax-ns" => Self::Rdf,
+            "purl.org/rss/1.0/modules/content" => Self::Content,
+            "purl.org/dc/elements/1.1" | "purl.org/dc/elements/1.0" => Self::Dc,
+            "purl.org/dc/terms" => Self::DcTerms,
+            "www.itunes.com/dtds/podcast-1.0.dtd" | "example.com/dtds/podcast-1.0.dtd" => Self::Itunes,
+            "purl.org/rss/1.0/modules/syndication" => Self::Sy,
+            "www.w3.org/1999/xhtml" => Self::Xhtml,
+            _ => Self::Other,
+        }
+    }
+
+    /// The namespace that a prefix usually stands for, where the document forgot to declare it.
+    fn of_prefix(prefix: &str) -> Self {
+        match prefix.to_ascii_lowercase().as_str() {
+            "atom" => Self::Atom,
+            "rdf" => Self::Rdf,
+            "content" => Self::Content,
+            "dc" => Self::Dc,
+            "dcterms" => Self::DcTerms,
+            "itunes" => Self::Itunes,
+            "sy" => Self::Sy,
+            "xhtml" => Self::Xhtml,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// An element with what a reader of fields wants of it.
+#[derive(Debug, Clone)]
+pub(super) struct Node<'d> {
+    /// Namespace.
+    pub(super) ns: Ns,
+    /// Local name.
+    pub(super) name: Cow<'d, str>,
+    /// Attributes: qualified name and decoded value.
+    pub(super) attributes: Vec<(Cow<'d, str>, String)>,
+    /// Decoded text, CDATA included, that stands directly in the element, trimmed where it is not CDATA.
+    pub(super) text: Cow<'d, str>,
+    /// Where the inner markup stands in the document.
+    pub(super) inner: Range<usize>,
+    /// Elements inside, nodes or not.
+    pub(super) element_count: usize,
+    /// The inner markup has prefixed XHTML elements or CDATA, so it cannot be taken as it stands.
+    pub(super) needs_rewrite: bool,
+    /// The base address in force (`xml:base`).
+    pub(super) base: Option<Url>,
+    /// Elements inside, down to [`MAX_NODE_DEPTH`].
+    pub(super) children: Vec<Node<'d>>,
+}
+
+impl Node<'_> {
+    /// The value of an attribute, by its name without regard to letter case.
+    pub(super) fn attribute(&self, name: &str) -> Option<&str> {
+        self.attributes.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.as_str())
+    }
+
+    /// The children of that namespace and name.
+    pub(super) fn all(&self, ns: Ns, name: &str) -> impl Iterator<Item = &Self> {
+        self.children.iter().filter(move |c| c.ns == ns && c.name.eq_ignore_ascii_case(name))
+    }
+
+    /// The first child of that namespace and name.
+    pub(super) fn first(&self, ns: Ns, name: &str) -> Option<&Self> {
+        self.all(ns, name).next()
+    }
+
+    /// The text of the first such child that has any.
+    pub(super) fn text_of(&self, ns: Ns, name: &str) -> Option<&str> {
+        self.all(ns, name).map(|c| c.text.as_ref()).find(|t| !t.is_empty())
+    }
+}
+
+/// A document as its outline.
+#[derive(Debug)]
+pub(super) struct Outline<'d> {
+    /// The root element, with the channel and its fields, but without items.
+    pub(super) root: Node<'d>,
+    /// The root's namespace address, as written.
+    pub(super) root_namespace: Option<String>,
+    /// `item` and `entry` elements in document order.
+    pub(super) items: Vec<Node<'d>>,
+    /// Items of the document, kept or not.
+    pub(super) items_in_document: usize,
+    /// XML declarations that name an encoding: feed-rs would decode again what is decoded.
+    pub(super) declarations: Vec<Range<usize>>,
+}
+
+/// An element that is still open.
+struct Open<'d> {
+    node: Node<'d>,
+    text: TextBuilder<'d>,
+    base: Option<Url>,
+}
+
+/// Collects the text of an element; white space at its ends goes unless CDATA or a reference gave it.
+#[derive(Default)]
+struct TextBuilder<'d> {
+    text: Cow<'d, str>,
+    protected: usize,
+}
+
+impl<'d> TextBuilder<'d> {
+    fn push(&mut self, piece: Cow<'d, str>) {
+        if self.text.is_empty() {
+            self.text = piece;
+        } else {
+            self.text.to_mut().push_str(&piece);
+        }
+    }
+
+    fn text(&mut self, piece: Cow<'d, str>) {
+        if self.text.is_empty() {
+            let trimmed = match piece {
+                Cow::Borrowed(s) => Cow::Borrowed(s.trim_start()),
+                Cow::Owned(s) => Cow::Owned(s.trim_start().to_owned()),
+            };
+            self.push(trimmed);
+        } else {
+            self.push(piece);
+        }
+    }
+
+    fn protected(&mut self, piece: Cow<'d, str>) {
+        self.push(piece);
+        self.protected = self.text.len();
+    }
+
+    fn finish(self) -> Cow<'d, str> {
+        let tail = self.text.get(self.protected..).unwrap_or("");
+        let keep = self.protected + tail.trim_end().len();
+        match self.text {
+            Cow::Borrowed(s) => Cow::Borrowed(s.get(..keep).unwrap_or(s)),
+            Cow::Owned(mut s) => {
+                s.truncate(keep);
+                Cow::Owned(s)
+            }
+        }
+    }
+}
+
+/// Reads a document that is decoded already.
+///
+/// # Errors
+/// Stage `xml` where it is not well-formed, `truncated` where it ends too early.
+pub(super) fn read<'d>(document: &'d str, base: Option<&Url>) -> Result<Outline<'d>, ParseError> {
+    Builder::new(document, base).run()
+}
+
+struct Builder<'d> {
+    reader: NsReader<&'d [u8]>,
+    base: Option<Url>,
+    stack: Vec<Open<'d>>,
+    depth: usize,
+    root: Option<Node<'d>>,
+    root_namespace: Option<String>,
+    items: Vec<Node<'d>>,
+    items_in_document: usize,
+    declarations: Vec<Range<usize>>,
+}
+
+impl<'d> Builder<'d> {
+    fn new(document: &'d str, base: Option<&Url>) -> Self {
+        let mut reader = NsReader::from_str(document);
+        let config = reader.config_mut();
+        config.expand_empty_elements = true;
+        config.trim_markup_names_in_closing_tags = true;
+        Self {
+            reader,
+            base: base.cloned(),
+            stack: Vec::new(),
+            depth: 0,
+            root: None,
+            root_namespace: None,
+            items: Vec::new(),
+            items_in_document: 0,
+            declarations: Vec::new(),
+        }
+    }
+
+    fn run(mut self) -> Result<Outline<'d>, ParseError> {
+        loop {
+            let before = self.position();
+            let (namespace, event) = match self.reader.read_resolved_event() {
+                Ok((resolved, event)) => {
+                    let namespace = match resolved {
+                        ResolveResult::Bound(address) => {
+                            if self.root.is_none() && self.stack.is_empty() && matches!(event, Event::Start(_)) {
+                                self.root_namespace = Some(address.as_ref().to_owned());
+                            }
+                            Ns::of_address(address.as_ref())
+                        }
+                        ResolveResult::Unknown(prefix) => Ns::of_prefix(&prefix),
+                        ResolveResult::Unbound => Ns::Rss,
+                    };
+                    (namespace, event)
+                }
+                Err(error) => return Err(self.syntax_error(&error)),
+            };
+            match event {
+                Event::Start(start) => self.open(namespace, &start, before)?,
+                Event::End(_) => self.close(before),
+                Event::Text(text) => self.text(text.xml10_content_cow(), false),
+                Event::CData(data) => self.text(data.into_inner(), true),
+                Event::GeneralRef(reference) => {
+                    let name = reference.into_inner();
+                    self.text(resolve_reference(&name), true);
+                }
+                Event::Decl(declaration) => {
+                    if declaration.encoding().is_some() {
+                        let end = self.position();
+                        self.declarations.push(before..end);
+                    }
+                }
+                Event::Eof => return self.finish(),
+                Event::Comment(_) | Event::PI(_) | Event::DocType(_) | Event::Empty(_) => {}
+            }
+        }
+    }
+
+    fn position(&self) -> usize {
+        usize::try_from(self.reader.buffer_position()).unwrap_or(usize::MAX)
+    }
+
+    fn syntax_error(&self, error: &quick_xml::Error) -> ParseError {
+        let position = self.reader.error_position();
+        let stage = match error {
+            quick_xml::Error::Syntax(quick_xml::errors::SyntaxError::InvalidBangMarkup) => Stage::Xml,
+            // Each of the others says that the document stops inside something.
+            quick_xml::Error::Syntax(_) => Stage::Truncated,
+            _ => Stage::Xml,
+        };
+        ParseError::at(stage, position)
+    }
+
+    fn open(&mut self, ns: Ns, start: &BytesStart<'d>, before: usize) -> Result<(), ParseError> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(ParseError::at(Stage::Depth, before as u64));
+        }
+        let nests = self.depth <= MAX_NODE_DEPTH;
+        let full = self.stack.last().is_some_and(|o| o.node.children.len() >= MAX_FIELDS);
+        if let Some(parent) = self.stack.last_mut() {
+            parent.node.element_count += 1;
+            if ns == Ns::Xhtml && start.name().prefix().is_some() {
+                for open in &mut self.stack {
+                    open.node.needs_rewrite = true;
+                }
+            }
+        }
+        if !nests || full || self.depth > self.stack.len() + 1 {
+            return Ok(());
+        }
+        let mut attributes = Vec::new();
+        let inherited = self.stack.last().map_or_else(|| self.base.clone(), |o| o.base.clone());
+        let mut base = inherited;
+        for attribute in start.attributes().with_checks(false).flatten() {
+            let value = unescape_attribute(&attribute.value);
+            let key = attribute.key.as_ref();
+            if key.eq_ignore_ascii_case("xml:base") {
+                base = match &base {
+                    Some(outer) => outer.join(value.trim()).ok().or(base),
+                    None => Url::parse(value.trim()).ok(),
+                };
+            }
+            attributes.push((Cow::Owned(key.to_owned()), value));
+        }
+        let node = Node {
+            ns,
+            name: Cow::Owned(start.local_name().as_ref().to_owned()),
+            attributes,
+            text: Cow::Borrowed(""),
+            inner: self.position()..self.position(),
+            element_count: 0,
+            needs_rewrite: false,
+            base: base.clone(),
+            children: Vec::new(),
+        };
+        self.stack.push(Open { node, text: TextBuilder::default(), base });
+        Ok(())
+    }
+
+    fn text(&mut self, piece: Cow<'d, str>, protected: bool) {
+        // Text of elements deeper than nodes stays in the inner markup of their ancestor.
+        if self.depth != self.stack.len() {
+            if protected && let Some(open) = self.stack.last_mut() {
+                open.node.needs_rewrite |= matches!(piece, Cow::Borrowed(_));
+            }
+            return;
+        }
+        if let Some(open) = self.stack.last_mut() {
+            if protected { open.text.protected(piece) } else { open.text.text(piece) }
+        }
+    }
+
+    fn close(&mut self, before: usize) {
+        let is_node = self.depth == self.stack.len();
+        self.depth = self.depth.saturating_sub(1);
+        if !is_node {
+            return;
+        }
+        let Some(open) = self.stack.pop() else { return };
+        let mut node = open.node;
+        node.text = open.text.finish();
+        node.inner.end = before;
+        let depth_of_item = self.stack.len() <= 2;
+        let Some(parent) = self.stack.last_mut() else {
+            self.root = Some(node);
+            return;
+        };
+        let local = node.name.as_ref();
+        if depth_of_item && matches!(node.ns, Ns::Rss | Ns::Atom | Ns::Other) && (local == "item" || local == "entry") {
+            self.items_in_document += 1;
+            if self.items.len() < MAX_ITEMS {
+                self.items.push(node);
+            }
+        } else {
+            parent.node.element_count += node.element_count;
+            parent.node.needs_rewrite |= node.needs_rewrite;
+            parent.node.children.push(node);
+        }
+    }
+
+    fn finish(self) -> Result<Outline<'d>, ParseError> {
+        let position = self.position() as u64;
+        if self.depth > 0 {
+            return Err(ParseError::at(Stage::Truncated, position));
+        }
+        let root = self.root.ok_or_else(|| ParseError::at(Stage::NotAFeed, 0))?;
+        Ok(Outline {
+            root,
+            root_namespace: self.root_namespace,
+            items: self.items,
+            items_in_document: self.items_in_document,
+            declarations: self.declarations,
+        })
+    }
+}
+
+/// Text of an event with the line ends of XML (section 2.11 of XML 1.0).
+trait XmlText<'d> {
+    fn xml10_content_cow(self) -> Cow<'d, str>;
+}
+
+impl<'d> XmlText<'d> for quick_xml::events::BytesText<'d> {
+    fn xml10_content_cow(self) -> Cow<'d, str> {
+        if memchr::memchr(b'\r', self.as_bytes()).is_some() {
+            Cow::Owned(self.xml10_content().into_owned())
+        } else {
+            self.into_inner()
+        }
+    }
+}
+
+/// The characters behind `&name;`: those of XML, else those of HTML, else the reference as it stands.
+fn resolve_reference(name: &str) -> Cow<'static, str> {
+    if let Some(number) = name.strip_prefix('#') {
+        return Cow::Owned(crate::html::entities::numeric(number).map(String::from).unwrap_or_default());
+    }
+    match quick_xml::escape::resolve_html5_entity(name) {
+        Some(characters) => Cow::Owned(characters.to_owned()),
+        None => Cow::Owned(format!("&{name};")),
+    }
+}
+
+/// An attribute's value with its references resolved; one that cannot be resolved stays as it stands.
+fn unescape_attribute(value: &str) -> String {
+    if memchr::memchr(b'&', value.as_bytes()).is_none() {
+        return value.to_owned();
+    }
+    crate::html::entities::decode(value).into_owned()
+}
