@@ -71,8 +71,8 @@ pub const CREDENTIAL_SCHEMA: &str = r#"{
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Configuration {
-    #[expect(dead_code, reason = "the host reads it; here it must only be known")]
-    allow_private_addresses: bool,
+    #[serde(rename = "allow_private_addresses")]
+    _allow_private_addresses: bool,
 }
 
 #[derive(Debug, Deserialize)]

@@ -1,0 +1,71 @@
+//! The command line: arguments in, lines out.
+//!
+//! Owns what a person or a script types and reads. Each command is a file; each returns an exit code: 0 done, 1 the
+//! work failed (reason on standard error), 2 usage.
+
+mod check_url;
+mod inspect;
+mod output;
+mod parse;
+mod poll;
+mod render;
+mod setup;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Exit code of a command whose work failed.
+const FAILED: u8 = 1;
+/// Exit code of a command that was called the wrong way.
+const USAGE: u8 = 2;
+
+/// Runs connector components: the only part with a network, a clock, a secret or a disk.
+#[derive(Debug, Parser)]
+#[command(name = "host-shim", version, propagate_version = true)]
+pub struct Cli {
+    /// The component [default: connector.rss.wasm beside this program].
+    #[arg(long, global = true, env = "HOST_SHIM_PLUGIN", value_name = "FILE")]
+    plugin: Option<PathBuf>,
+
+    /// One JSON object a line.
+    #[arg(long, global = true)]
+    json: bool,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Poll one feed once, through the component.
+    Poll(poll::Arguments),
+    /// Read stored documents through the component, without a network.
+    Parse(parse::Arguments),
+    /// Render stored markup.
+    Render(render::Arguments),
+    /// Say whether an address may be requested, and why not; no connection is made.
+    CheckUrl(check_url::Arguments),
+    /// Show what a component is before it is pinned.
+    Inspect(inspect::Arguments),
+}
+
+/// Runs a command.
+pub async fn run(cli: Cli) -> ExitCode {
+    let common = setup::Common { plugin: cli.plugin, json: cli.json };
+    let result = match cli.command {
+        Command::Poll(arguments) => poll::run(&common, arguments).await,
+        Command::Parse(arguments) => parse::run(&common, arguments).await,
+        Command::Render(arguments) => render::run(&common, arguments).await,
+        Command::CheckUrl(arguments) => check_url::run(&common, &arguments),
+        Command::Inspect(arguments) => inspect::run(&common, &arguments).await,
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            output::complain(&error);
+            ExitCode::from(if matches!(error, output::CliError::Usage(_)) { USAGE } else { FAILED })
+        }
+    }
+}

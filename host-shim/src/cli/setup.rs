@@ -1,0 +1,103 @@
+//! What several commands need: the component, the client, the clock, bounded files.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::output::CliError;
+use crate::egress::client::Client;
+use crate::egress::dial::Tls;
+use crate::egress::resolver::Dns;
+use crate::engine::image::Cache;
+use crate::engine::limits::Limits;
+use crate::engine::pin::Pin;
+use crate::engine::plugin::Plugin;
+use crate::engine::runtime::Runtime;
+
+/// The component's file beside the program.
+const COMPONENT: &str = "connector.rss.wasm";
+
+/// What this host calls itself where nothing else is configured.
+pub(super) const USER_AGENT: &str = concat!("host-shim/", env!("CARGO_PKG_VERSION"), " (feed connector; contact: set user_agent)");
+
+/// Bytes of a configuration, checkpoint or credential file.
+pub(super) const MAX_SMALL_FILE: u64 = 1024 * 1024;
+
+/// What every command takes.
+#[derive(Debug)]
+pub(super) struct Common {
+    /// The component as given.
+    pub(super) plugin: Option<PathBuf>,
+    /// One JSON object a line.
+    pub(super) json: bool,
+}
+
+impl Common {
+    /// The component's file: as given, else beside this program.
+    pub(super) fn component(&self) -> Result<PathBuf, CliError> {
+        match &self.plugin {
+            Some(path) => Ok(path.clone()),
+            None => std::env::current_exe()
+                .map(|exe| exe.with_file_name(COMPONENT))
+                .map_err(|e| CliError::file("find", Path::new(COMPONENT), e)),
+        }
+    }
+
+    /// Loads the component with a configuration.
+    pub(super) async fn load(&self, configuration: &str) -> Result<Plugin, CliError> {
+        load(&self.component()?, configuration).await
+    }
+}
+
+/// Loads a component that a person named.
+pub(super) async fn load(path: &Path, configuration: &str) -> Result<Plugin, CliError> {
+    let runtime = Runtime::new(Limits::DEFAULT)?;
+    let pin = Pin { path: path.to_owned(), sha256: None, configuration: configuration.to_owned() };
+    Ok(Plugin::load(&runtime, &pin, cache().as_ref()).await?)
+}
+
+/// The cache of compiled components of this user.
+fn cache() -> Option<Cache> {
+    let base = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .filter(|p| p.is_absolute())
+        .or_else(|| std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".cache")))?;
+    Cache::open(&base.join("host-shim"))
+}
+
+/// The client of a command.
+pub(super) fn client() -> Result<Client, CliError> {
+    Ok(Client::new(Arc::new(Dns::system()?), Tls::new(&[])?, USER_AGENT)?)
+}
+
+/// The clock of a command: as given, else the machine's, in whole seconds.
+pub(super) fn now(given: Option<&str>) -> Result<String, CliError> {
+    match given {
+        Some(text) => text
+            .parse::<jiff::Timestamp>()
+            .map(|_| text.to_owned())
+            .map_err(|_| CliError::Usage(format!("--now {text:?} is not an RFC 3339 instant such as 2026-09-28T12:00:00Z"))),
+        None => {
+            let seconds = jiff::Timestamp::now().as_second();
+            Ok(jiff::Timestamp::from_second(seconds).unwrap_or_default().to_string())
+        }
+    }
+}
+
+/// Reads a file up to a bound.
+pub(super) fn read_bounded(path: &Path, bound: u64) -> Result<Vec<u8>, CliError> {
+    let failed = |e| CliError::file("read", path, e);
+    let mut bytes = Vec::new();
+    File::open(path).map_err(failed)?.take(bound + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > bound {
+        return Err(CliError::Usage(format!("{} is longer than {bound} bytes", path.display())));
+    }
+    Ok(bytes)
+}
+
+/// Reads a small text file.
+pub(super) fn read_text(path: &Path) -> Result<String, CliError> {
+    String::from_utf8(read_bounded(path, MAX_SMALL_FILE)?)
+        .map_err(|_| CliError::Usage(format!("{} is not UTF-8 text", path.display())))
+}

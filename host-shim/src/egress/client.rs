@@ -1,0 +1,343 @@
+//! The client: one request with its redirects, under every bound.
+//!
+//! Owns the loop over hops and the exchange over a connection that was dialed here. Each hop is judged afresh before a
+//! byte is sent: the written address, then every resolved one. No proxy, no cookies, no pool, no cache.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Empty};
+use hyper::body::Bytes;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper_util::rt::TokioIo;
+use tokio::time::{Instant, timeout_at};
+
+use super::coding::{ACCEPT_ENCODING, Decoder};
+use super::credential::Credential;
+use super::dial::{self, Stream, Tls};
+use super::error::{Failure, Stage};
+use super::redirect::{Chain, Next};
+use super::resolver::{self, AddressRules, Resolve};
+use super::url::{self, Target, UrlExceptions};
+
+/// Bytes of a decoded body: 10 MiB, as Quivr has it.
+pub const MAX_BODY_BYTES: usize = 10 * 1_024 * 1_024;
+
+/// Time for a whole request with all its hops.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Header fields of a response. Real servers send some thirty.
+const MAX_HEADERS: usize = 128;
+
+/// Bytes of the header section of a response, and of what is buffered.
+const MAX_HEADER_BYTES: usize = 64 * 1_024;
+
+/// Bytes of one header value that the guest sets; validators may be long.
+const MAX_VALUE_BYTES: usize = 8 * 1_024;
+
+/// Names that the host sets by itself or that change how a message is read.
+const OWN_HEADERS: &[&str] = &[
+    "host", "user-agent", "authorization", "cookie", "connection", "keep-alive", "te", "trailer", "transfer-encoding",
+    "upgrade", "content-length", "expect", "accept-encoding", "range", "forwarded", "via", "x-forwarded-for",
+    "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "referer", "origin",
+];
+
+/// What is asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// Address as written.
+    pub url: String,
+    /// Header fields of the guest.
+    pub headers: Vec<(String, Vec<u8>)>,
+    /// The credential to attach, if any.
+    pub credential: Option<Credential>,
+    /// A tighter bound on the decoded body.
+    pub max_body_bytes: Option<u64>,
+    /// A tighter bound on time.
+    pub timeout: Option<Duration>,
+}
+
+/// A redirect that was followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hop {
+    /// Status.
+    pub status: u16,
+    /// Address that answered, without the credential's query parameters.
+    pub url: String,
+}
+
+/// The answer.
+#[derive(Debug, Clone)]
+pub struct Response {
+    /// Status code.
+    pub status: u16,
+    /// Header fields without Set-Cookie.
+    pub headers: Vec<(String, Vec<u8>)>,
+    /// Decoded body, complete.
+    pub body: Vec<u8>,
+    /// Address that answered.
+    pub final_url: String,
+    /// Redirects on the way.
+    pub hops: Vec<Hop>,
+    /// Bytes of the body on the wire.
+    pub wire_bytes: usize,
+}
+
+/// Rules of a pin.
+#[derive(Debug, Clone, Default)]
+pub struct Rules {
+    /// Addresses.
+    pub addresses: AddressRules,
+    /// Written addresses.
+    pub urls: UrlExceptions,
+}
+
+impl Rules {
+    /// Everything private is open, for local tests.
+    #[must_use]
+    pub fn open() -> Self {
+        Self { addresses: AddressRules { allow_private: true }, urls: UrlExceptions { any_port: true } }
+    }
+}
+
+/// Makes requests. Cheap to clone.
+#[derive(Clone)]
+pub struct Client {
+    resolver: Arc<dyn Resolve>,
+    tls: Tls,
+    user_agent: HeaderValue,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("user_agent", &self.user_agent).finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// A client with its resolver, its TLS client and the User-Agent of this host.
+    ///
+    /// # Errors
+    /// Where the User-Agent is blank or cannot be sent.
+    pub fn new(resolver: Arc<dyn Resolve>, tls: Tls, user_agent: &str) -> Result<Self, Failure> {
+        let value = HeaderValue::from_str(user_agent.trim())
+            .ok()
+            .filter(|v| !v.is_empty())
+            .ok_or_else(|| Failure::Header("user-agent".to_owned()))?;
+        Ok(Self { resolver, tls, user_agent: value })
+    }
+
+    /// Makes one request and follows its redirects.
+    ///
+    /// # Errors
+    /// Why there is no response; never partial.
+    pub async fn send(&self, request: &Request, rules: &Rules) -> Result<Response, Failure> {
+        let deadline = Instant::now() + request.timeout.unwrap_or(REQUEST_TIMEOUT).min(REQUEST_TIMEOUT);
+        let bound = request.max_body_bytes.and_then(|b| usize::try_from(b).ok()).unwrap_or(MAX_BODY_BYTES).min(MAX_BODY_BYTES);
+        let headers = guest_headers(&request.headers)?;
+        let mut target = url::judge(&request.url, &rules.urls)?;
+        let mut chain = Chain::new(target.url().clone());
+        let mut hops = Vec::new();
+        loop {
+            let hop = self.exchange(&target, &chain, request, &headers, rules, bound, deadline).await?;
+            let location = hop.headers.get(hyper::header::LOCATION).map(|v| v.to_str().unwrap_or("\\"));
+            match chain.next(hop.status, location)? {
+                Next::Final => {
+                    return Ok(Response {
+                        status: hop.status,
+                        headers: visible_headers(&hop.headers),
+                        body: hop.body,
+                        final_url: target.url().to_string(),
+                        hops,
+                        wire_bytes: hop.wire_bytes,
+                    });
+                }
+                Next::Follow(location) => {
+                    let next = url::judge(&location, &rules.urls)?;
+                    chain.follow(next.url())?;
+                    hops.push(Hop { status: hop.status, url: target.url().to_string() });
+                    target = next;
+                }
+            }
+        }
+    }
+
+    /// One request to one address; the body of a redirect is not read.
+    #[expect(clippy::too_many_arguments, reason = "the state of one hop, used once")]
+    async fn exchange(
+        &self,
+        target: &Target,
+        chain: &Chain,
+        request: &Request,
+        headers: &HeaderMap,
+        rules: &Rules,
+        bound: usize,
+        deadline: Instant,
+    ) -> Result<HopAnswer, Failure> {
+        let within = |stage| move |_| Failure::Timeout(stage);
+        let judged = timeout_at(deadline, resolver::resolve(&*self.resolver, target, rules.addresses))
+            .await
+            .map_err(within(Stage::Dns))??;
+        let tcp = timeout_at(deadline, dial::connect(&judged)).await.map_err(within(Stage::Connect))??;
+        let stream: Box<dyn Stream> = if target.is_https() {
+            timeout_at(deadline, self.tls.secure(target, tcp)).await.map_err(within(Stage::Tls))??
+        } else {
+            Box::new(tcp)
+        };
+        let message = self.message(target, chain, request, headers)?;
+        let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
+            .max_headers(MAX_HEADERS)
+            .max_buf_size(MAX_HEADER_BYTES)
+            .handshake(TokioIo::new(stream))
+            .await
+            .map_err(|e| connection_failure(&e))?;
+        // The connection ends with this exchange, however it ends.
+        let driver = AbortOnDrop(tokio::spawn(connection));
+        let answer = timeout_at(deadline, sender.send_request(message))
+            .await
+            .map_err(within(Stage::FirstByte))?
+            .map_err(|e| connection_failure(&e))?;
+        let (parts, body) = answer.into_parts();
+        let status = parts.status.as_u16();
+        let redirects = matches!(status, 301 | 302 | 303 | 307 | 308) && parts.headers.contains_key(hyper::header::LOCATION);
+        let mut wire_bytes = 0;
+        let body = if redirects || status == 304 {
+            Vec::new()
+        } else {
+            let encoding = parts.headers.get(hyper::header::CONTENT_ENCODING).map(|v| v.to_str().unwrap_or("?"));
+            let decoder = Decoder::new(encoding, bound)?;
+            let decoded = timeout_at(deadline, read_body(body, decoder)).await.map_err(within(Stage::Body))??;
+            wire_bytes = decoded.1;
+            decoded.0
+        };
+        drop(driver);
+        Ok(HopAnswer { status, headers: parts.headers, body, wire_bytes })
+    }
+
+    fn message(
+        &self,
+        target: &Target,
+        chain: &Chain,
+        request: &Request,
+        headers: &HeaderMap,
+    ) -> Result<hyper::Request<Empty<Bytes>>, Failure> {
+        // A credential in the query goes to the first address only and never follows a redirect.
+        let credential = request.credential.as_ref().filter(|_| chain.keeps_credential());
+        let url = match credential {
+            Some(credential) if chain.is_first() => credential.with_query(target.url()),
+            _ => target.url().clone(),
+        };
+        let path = match url.query() {
+            Some(query) => format!("{}?{query}", url.path()),
+            None => url.path().to_owned(),
+        };
+        let authority = match url.port() {
+            Some(port) => format!("{}:{port}", target.host_text()),
+            None => target.host_text().to_owned(),
+        };
+        let mut message = hyper::Request::get(path)
+            .body(Empty::new())
+            .map_err(|_| Failure::Url(url::UrlRefusal::Characters))?;
+        let fields = message.headers_mut();
+        let host = HeaderValue::from_str(&authority).map_err(|_| Failure::Url(url::UrlRefusal::Host))?;
+        fields.insert(hyper::header::HOST, host);
+        fields.insert(hyper::header::USER_AGENT, self.user_agent.clone());
+        fields.insert(hyper::header::ACCEPT_ENCODING, HeaderValue::from_static(ACCEPT_ENCODING));
+        fields.insert(hyper::header::CONNECTION, HeaderValue::from_static("close"));
+        for (name, value) in headers {
+            fields.append(name.clone(), value.clone());
+        }
+        for (name, value) in credential.into_iter().flat_map(Credential::header_fields) {
+            let bad = || Failure::Header(name.to_owned());
+            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
+            let mut value = HeaderValue::from_bytes(value.as_bytes()).map_err(|_| bad())?;
+            value.set_sensitive(true);
+            fields.insert(name, value);
+        }
+        Ok(message)
+    }
+}
+
+struct HopAnswer {
+    status: u16,
+    headers: HeaderMap,
+    body: Vec<u8>,
+    wire_bytes: usize,
+}
+
+/// Ends a task when the exchange that needed it is over.
+struct AbortOnDrop<T>(tokio::task::JoinHandle<T>);
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+fn connection_failure(error: &hyper::Error) -> Failure {
+    let what = if error.is_incomplete_message() {
+        "the answer ended too early"
+    } else if error.is_parse() {
+        "the answer is not HTTP, or its header fields are too many or too long"
+    } else {
+        "the connection broke"
+    };
+    Failure::Connection(what.to_owned())
+}
+
+/// Reads a whole body; hyper reports one that is shorter than announced as an error.
+async fn read_body(mut body: hyper::body::Incoming, mut decoder: Decoder) -> Result<(Vec<u8>, usize), Failure> {
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|e| connection_failure(&e))?;
+        if let Some(data) = frame.data_ref() {
+            decoder.push(data)?;
+        }
+    }
+    let received = decoder.received();
+    Ok((decoder.finish()?, received))
+}
+
+/// The guest's header fields, without any that is the host's own.
+fn guest_headers(headers: &[(String, Vec<u8>)]) -> Result<HeaderMap, Failure> {
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        let lower = name.to_ascii_lowercase();
+        let own = OWN_HEADERS.contains(&lower.as_str()) || lower.starts_with("proxy-") || lower.starts_with("sec-");
+        let parsed = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_bytes(value));
+        match parsed {
+            (Ok(name), Ok(value)) if !own && value.len() <= MAX_VALUE_BYTES && map.len() < MAX_HEADERS => {
+                map.append(name, value);
+            }
+            _ => return Err(Failure::Header(lower.chars().filter(char::is_ascii_graphic).take(64).collect())),
+        }
+    }
+    Ok(map)
+}
+
+/// What the guest may see of a response.
+fn visible_headers(headers: &HeaderMap) -> Vec<(String, Vec<u8>)> {
+    headers
+        .iter()
+        .filter(|(name, _)| !matches!(name.as_str(), "set-cookie" | "set-cookie2" | "www-authenticate" | "proxy-authenticate"))
+        .map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn header_fields_that_are_the_hosts_own_are_refused() {
+        for name in [
+            "Host", "user-agent", "AUTHORIZATION", "Proxy-Authorization", "proxy-connection", "Cookie", "Connection",
+            "Transfer-Encoding", "TE", "Upgrade", "Content-Length", "Accept-Encoding", "bad name", "",
+        ] {
+            assert!(guest_headers(&[(name.to_owned(), b"x".to_vec())]).is_err(), "{name}");
+        }
+        for name in ["Accept", "If-None-Match", "If-Modified-Since", "A-IM"] {
+            assert!(guest_headers(&[(name.to_owned(), b"x".to_vec())]).is_ok(), "{name}");
+        }
+        assert!(guest_headers(&[("Accept".to_owned(), b"a\r\nHost: evil".to_vec())]).is_err());
+    }
+}

@@ -1,0 +1,133 @@
+//! Requests of one run over the network.
+//!
+//! Owns what a run remembers of its requests: the 200 that a repeated request is answered from, the hash of the body,
+//! and the report for the operator. The guest learns kinds; the report has the detail.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::egress::client::{self, Client, Rules};
+use crate::egress::credential::Credential;
+use crate::egress::error::{Failure, Kind};
+use crate::engine::pin::Digest;
+use crate::engine::upstream::{self, Response, Sending, Upstream};
+
+/// Requests of one run that reach the network; a connector needs one.
+const MAX_REQUESTS: u32 = 8;
+
+/// What became of the last request of a run.
+#[derive(Debug, Clone, Default)]
+pub struct Report {
+    /// Requests made.
+    pub requests: u32,
+    /// Status of the last response.
+    pub status: Option<u16>,
+    /// Where it came from, as the guest saw it.
+    pub final_url: Option<String>,
+    /// Redirects of the last request.
+    pub hops: Vec<(u16, String)>,
+    /// Bytes on the wire.
+    pub wire_bytes: u64,
+    /// Hash of the last whole body.
+    pub body: Option<Digest>,
+    /// Why there was no response, for the operator.
+    pub failure: Option<Failure>,
+}
+
+/// The network as one run sees it.
+#[derive(Debug)]
+pub struct Network {
+    client: Client,
+    rules: Rules,
+    credential: Option<Credential>,
+    last_body: Option<Digest>,
+    held: Mutex<HashMap<String, Response>>,
+    report: Mutex<Report>,
+}
+
+impl Network {
+    /// The network of one run. `last_body` is the hash of the body that this component last processed whole.
+    #[must_use]
+    pub fn new(client: Client, rules: Rules, credential: Option<Credential>, last_body: Option<Digest>) -> Self {
+        Self { client, rules, credential, last_body, held: Mutex::default(), report: Mutex::default() }
+    }
+
+    /// What became of the requests so far.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    async fn request(&self, request: upstream::Request) -> Result<Response, upstream::Failure> {
+        if let Some(held) = self.held.lock().unwrap_or_else(PoisonError::into_inner).get(&request.url) {
+            return Ok(held.clone());
+        }
+        if self.report().requests >= MAX_REQUESTS {
+            return Err(kind(&self.failed(Failure::TooManyRequests)));
+        }
+        let url = request.url.clone();
+        let wanted = client::Request {
+            url: request.url,
+            headers: request.headers,
+            credential: self.credential.clone().filter(|_| request.authenticate),
+            max_body_bytes: request.max_body_bytes,
+            timeout: request.timeout_ms.map(|ms| Duration::from_millis(u64::from(ms))),
+        };
+        let answer = self.client.send(&wanted, &self.rules).await.map_err(|e| kind(&self.failed(e)))?;
+        let body = (answer.status == 200).then(|| Digest::of(&answer.body));
+        let response = Response {
+            status: answer.status,
+            headers: answer.headers,
+            unchanged: body.is_some() && body == self.last_body,
+            body: answer.body,
+            final_url: answer.final_url,
+            hops: answer.hops.into_iter().map(|h| (h.status, h.url)).collect(),
+        };
+        {
+            let mut report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
+            report.requests += 1;
+            report.status = Some(response.status);
+            report.final_url = Some(response.final_url.clone());
+            report.hops.clone_from(&response.hops);
+            report.wire_bytes += answer.wire_bytes as u64;
+            report.body = body.or(report.body);
+        }
+        if response.status == 200 {
+            // Pages after the first read the same document: its publisher is asked once.
+            self.held.lock().unwrap_or_else(PoisonError::into_inner).insert(url, response.clone());
+        }
+        Ok(response)
+    }
+
+    fn failed(&self, failure: Failure) -> Failure {
+        let mut report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
+        report.requests += 1;
+        report.failure = Some(failure.clone());
+        failure
+    }
+}
+
+impl Upstream for Network {
+    fn send(&self, request: upstream::Request) -> Sending<'_> {
+        Box::pin(self.request(request))
+    }
+}
+
+/// The kind of a failure, which is all that the guest learns.
+fn kind(failure: &Failure) -> upstream::Failure {
+    tracing::info!(%failure, "a request brought no response");
+    match failure.kind() {
+        Kind::AddressNotAllowed => upstream::Failure::AddressNotAllowed,
+        Kind::Dns => upstream::Failure::Dns,
+        Kind::Tls => upstream::Failure::Tls,
+        Kind::Connection => upstream::Failure::Connection,
+        Kind::Timeout => upstream::Failure::Timeout,
+        Kind::ResponseTooLarge => upstream::Failure::ResponseTooLarge,
+        Kind::TooManyRedirects => upstream::Failure::TooManyRedirects,
+        Kind::InsecureRedirect => upstream::Failure::InsecureRedirect,
+        Kind::InvalidUrl => upstream::Failure::InvalidUrl,
+        Kind::UnsupportedEncoding => upstream::Failure::UnsupportedEncoding,
+        Kind::Other => upstream::Failure::Other("the request was not of a form that the host makes".to_owned()),
+    }
+}
