@@ -57,7 +57,11 @@ pub(crate) fn respond(shared: &Shared, command: &str, request: &Request) -> Resp
         ("POST", "route") => match request.body_json::<Change>() {
             Ok(change) => {
                 if change.body.is_some() {
-                    shared.lock().routes.entry(change.path.clone()).or_insert_with(|| Route::new("", "application/xml"));
+                    shared
+                        .lock()
+                        .routes
+                        .entry(change.path.clone())
+                        .or_insert_with(|| Route::new("", "application/xml"));
                 }
                 outcome(shared.change(&change.path.clone(), |route| apply(route, change)))
             }

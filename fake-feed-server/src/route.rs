@@ -79,7 +79,7 @@ pub struct Route {
     /// More header fields.
     pub headers: Vec<(String, String)>,
     /// Edits so far: the clock of Last-Modified.
-    edits: u64,
+    pub edits: u64,
 }
 
 impl Route {

@@ -82,7 +82,8 @@ pub fn string(out: &mut String, value: &str) {
     let mut start = 0;
     for (at, &b) in bytes.iter().enumerate() {
         // E2 80 A8 and E2 80 A9 are U+2028 and U+2029; no other character needs a look at more than one byte.
-        let line_separator = b == 0xE2 && bytes.get(at + 1) == Some(&0x80) && matches!(bytes.get(at + 2), Some(0xA8 | 0xA9));
+        let line_separator =
+            b == 0xE2 && bytes.get(at + 1) == Some(&0x80) && matches!(bytes.get(at + 2), Some(0xA8 | 0xA9));
         if !line_separator && !matches!(b, 0..=0x1F | b'"' | b'\\' | b'<' | b'>' | b'&') {
             continue;
         }

@@ -3,13 +3,12 @@
 //! Owns the conversion of types in both directions, the panic hook and the source of randomness that there is not.
 //! Must not contain rules.
 
-#![expect(missing_docs, unreachable_pub, unsafe_code, clippy::all, reason = "generated bindings")]
-#![expect(unused_qualifications, reason = "generated bindings")]
+#![allow(missing_docs, unreachable_pub, unused_qualifications, unsafe_code, clippy::all, reason = "generated bindings")]
 
 wit_bindgen::generate!({ world: "connector-plugin", path: "../wit" });
 
-use exports::corpus::connector::{connector, content};
 use corpus::connector::{http, log};
+use exports::corpus::connector::{connector, content};
 
 use crate::contract::{self, FailureClass, HttpFailure, Weekday};
 use crate::describe::{self, Placement};

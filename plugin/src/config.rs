@@ -111,7 +111,8 @@ pub fn check_configuration(json: &str) -> Result<(), Failure> {
 /// # Errors
 /// `invalid_config` where it is not an object of known members with an address that may be a feed's.
 pub fn config(json: &str) -> Result<Config, Failure> {
-    let invalid = |why: String| Failure::source("invalid_config", format!("The config of the instance is not valid: {why}"));
+    let invalid =
+        |why: String| Failure::source("invalid_config", format!("The config of the instance is not valid: {why}"));
     let raw: RawConfig = object(json).map_err(|e| invalid(reason(&e)))?;
     check_url(&raw.url).map_err(|why| invalid(why.to_owned()))?;
     Ok(Config { url: raw.url, honor_ttl: raw.honor_ttl.unwrap_or(true) })

@@ -12,12 +12,52 @@ const DAY: i64 = 86_400;
 
 /// Zone names with their offset in minutes: RFC 822 section 5.1, and those that feeds are seen to use.
 const ZONES: &[(&str, i64)] = &[
-    ("z", 0), ("ut", 0), ("utc", 0), ("gmt", 0), ("wet", 0), ("west", 60), ("bst", 60), ("cet", 60), ("cest", 120),
-    ("met", 60), ("mest", 120), ("mez", 60), ("mesz", 120), ("eet", 120), ("eest", 180), ("msk", 180), ("msd", 240),
-    ("ist", 330), ("hkt", 480), ("sgt", 480), ("awst", 480), ("jst", 540), ("kst", 540), ("aest", 600), ("aedt", 660),
-    ("nzst", 720), ("nzdt", 780), ("ast", -240), ("adt", -180), ("est", -300), ("edt", -240), ("et", -300),
-    ("cst", -360), ("cdt", -300), ("ct", -360), ("mst", -420), ("mdt", -360), ("mt", -420), ("pst", -480),
-    ("pdt", -420), ("pt", -480), ("akst", -540), ("akdt", -480), ("hst", -600), ("brt", -180), ("art", -180),
+    ("z", 0),
+    ("ut", 0),
+    ("utc", 0),
+    ("gmt", 0),
+    ("wet", 0),
+    ("west", 60),
+    ("bst", 60),
+    ("cet", 60),
+    ("cest", 120),
+    ("met", 60),
+    ("mest", 120),
+    ("mez", 60),
+    ("mesz", 120),
+    ("eet", 120),
+    ("eest", 180),
+    ("msk", 180),
+    ("msd", 240),
+    ("ist", 330),
+    ("hkt", 480),
+    ("sgt", 480),
+    ("awst", 480),
+    ("jst", 540),
+    ("kst", 540),
+    ("aest", 600),
+    ("aedt", 660),
+    ("nzst", 720),
+    ("nzdt", 780),
+    ("ast", -240),
+    ("adt", -180),
+    ("est", -300),
+    ("edt", -240),
+    ("et", -300),
+    ("cst", -360),
+    ("cdt", -300),
+    ("ct", -360),
+    ("mst", -420),
+    ("mdt", -360),
+    ("mt", -420),
+    ("pst", -480),
+    ("pdt", -420),
+    ("pt", -480),
+    ("akst", -540),
+    ("akdt", -480),
+    ("hst", -600),
+    ("brt", -180),
+    ("art", -180),
 ];
 
 /// The first letters of the English month names.
@@ -236,9 +276,7 @@ fn words(text: &str) -> Option<i64> {
     let mut clock_read = false;
     while !rest.is_empty() {
         rest = rest.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ',' | '/'));
-        let length = rest
-            .find(|c: char| c.is_whitespace() || matches!(c, ',' | '/'))
-            .unwrap_or(rest.len());
+        let length = rest.find(|c: char| c.is_whitespace() || matches!(c, ',' | '/')).unwrap_or(rest.len());
         let (word, tail) = rest.split_at_checked(length)?;
         if word.is_empty() {
             break;
@@ -378,8 +416,18 @@ mod tests {
     #[test]
     fn what_is_no_date_gives_none() {
         for written in [
-            "", "yesterday", "Wed", "2026-13-01", "2026-02-30", "Wed, 02 Sep 2026 25:00:00 GMT", "12", "99999999999999999",
-            "2026-09-02T07:15:00+99:00", "02 Foo 2026", "\u{661}\u{662}", "2026-09-02T07:15:00 Mars",
+            "",
+            "yesterday",
+            "Wed",
+            "2026-13-01",
+            "2026-02-30",
+            "Wed, 02 Sep 2026 25:00:00 GMT",
+            "12",
+            "99999999999999999",
+            "2026-09-02T07:15:00+99:00",
+            "02 Foo 2026",
+            "\u{661}\u{662}",
+            "2026-09-02T07:15:00 Mars",
         ] {
             assert_eq!(parse(written), None, "{written}");
         }

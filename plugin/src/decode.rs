@@ -124,7 +124,8 @@ mod tests {
 
     #[test]
     fn the_evidence_decides_in_order() {
-        let cyrillic = [b"<?xml version='1.0' encoding='windows-1251'?><a>".as_slice(), &[0xCF, 0xF0], b"</a>"].concat();
+        let cyrillic =
+            [b"<?xml version='1.0' encoding='windows-1251'?><a>".as_slice(), &[0xCF, 0xF0], b"</a>"].concat();
         let latin = [b"<a>".as_slice(), &[0xE9, 0x92], b"</a>"].concat();
         let table: Vec<(Vec<u8>, Option<&str>, &str)> = vec![
             (b"\xEF\xBB\xBF<a>\xC3\xA9</a>".to_vec(), None, "<a>\u{e9}</a>"),
@@ -133,17 +134,33 @@ mod tests {
             (utf16("<a>\u{e9}</a>", true), None, "<a>\u{e9}</a>"),
             ("<a>\u{e9}</a>".chars().flat_map(|c| (c as u32).to_le_bytes()).collect(), None, "<a>\u{e9}</a>"),
             // UTF-8 wins over any claim, since other encodings do not look like it by chance.
-            (b"<?xml version='1.0' encoding='iso-8859-1'?><a>\xC3\xA9</a>".to_vec(), Some("windows-1251"), "<?xml version='1.0' encoding='iso-8859-1'?><a>\u{e9}</a>"),
+            (
+                b"<?xml version='1.0' encoding='iso-8859-1'?><a>\xC3\xA9</a>".to_vec(),
+                Some("windows-1251"),
+                "<?xml version='1.0' encoding='iso-8859-1'?><a>\u{e9}</a>",
+            ),
             (cyrillic.clone(), None, "<?xml version='1.0' encoding='windows-1251'?><a>\u{41f}\u{440}</a>"),
             // The declaration comes before the transport, which is more often wrong.
             (cyrillic, Some("koi8-r"), "<?xml version='1.0' encoding='windows-1251'?><a>\u{41f}\u{440}</a>"),
             (latin.clone(), Some("iso-8859-1"), "<a>\u{e9}\u{2019}</a>"),
             (latin, None, "<a>\u{e9}\u{2019}</a>"),
             // A declaration that the bytes contradict does not count.
-            (b"<?xml version='1.0' encoding='utf-8'?><a>\xE9</a>".to_vec(), None, "<?xml version='1.0' encoding='utf-8'?><a>\u{e9}</a>"),
+            (
+                b"<?xml version='1.0' encoding='utf-8'?><a>\xE9</a>".to_vec(),
+                None,
+                "<?xml version='1.0' encoding='utf-8'?><a>\u{e9}</a>",
+            ),
             (b"<a>\xC3\xA9\xC3\xA8\xFF</a>".to_vec(), None, "<a>\u{e9}\u{e8}\u{FFFD}</a>"),
-            (b"<?xml version='1.0' encoding='utf-16'?><a/>".to_vec(), None, "<?xml version='1.0' encoding='utf-16'?><a/>"),
-            (b"<?xml version='1.0' encoding='iso-2022-jp'?><a>\x1B$B%F\x1B(B</a>".to_vec(), None, "<?xml version='1.0' encoding='iso-2022-jp'?><a>\u{30c6}</a>"),
+            (
+                b"<?xml version='1.0' encoding='utf-16'?><a/>".to_vec(),
+                None,
+                "<?xml version='1.0' encoding='utf-16'?><a/>",
+            ),
+            (
+                b"<?xml version='1.0' encoding='iso-2022-jp'?><a>\x1B$B%F\x1B(B</a>".to_vec(),
+                None,
+                "<?xml version='1.0' encoding='iso-2022-jp'?><a>\u{30c6}</a>",
+            ),
         ];
         for (bytes, charset, expected) in table {
             assert_eq!(decode(bytes, charset), expected);

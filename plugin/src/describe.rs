@@ -121,11 +121,8 @@ pub enum Placement {
 }
 
 /// The members of a credential.
-pub const CREDENTIAL_FIELDS: [(&str, Placement); 3] = [
-    ("username", Placement::BasicUsername),
-    ("password", Placement::BasicPassword),
-    ("token", Placement::Bearer),
-];
+pub const CREDENTIAL_FIELDS: [(&str, Placement); 3] =
+    [("username", Placement::BasicUsername), ("password", Placement::BasicPassword), ("token", Placement::Bearer)];
 
 /// Schemas by their place in the descriptor: configuration, config, credential.
 pub const SCHEMAS: [&str; 3] = [config::CONFIGURATION_SCHEMA, config::CONFIG_SCHEMA, config::CREDENTIAL_SCHEMA];

@@ -75,8 +75,7 @@ pub fn fetch(http: &mut dyn Http, invocation: &Invocation) -> Result<Page, Failu
     let charset = response.header("content-type").and_then(decode::charset).map(str::to_owned);
     let base = Url::parse(&response.final_url).ok();
     let text = decode::decode(response.body.clone(), charset.as_deref());
-    let feed = parse::read(&text, base.as_ref())
-        .map_err(|e| Failure::source("malformed_feed", e.to_string()))?;
+    let feed = parse::read(&text, base.as_ref()).map_err(|e| Failure::source("malformed_feed", e.to_string()))?;
     drop(text);
     let hints = hints(Some(&feed.pace));
     Ok(changes(feed, checkpoint, &call, &response, hints))
@@ -207,4 +206,3 @@ fn diagnostics(feed: &Feed, counts: Counts) -> String {
     out.raw("feed", &about.finish());
     out.finish()
 }
-

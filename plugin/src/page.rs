@@ -67,10 +67,7 @@ pub fn candidates(feed: &Feed) -> (Vec<Candidate>, Counts) {
 /// What the document lists, in document order.
 #[must_use]
 pub fn window(candidates: &[Candidate]) -> Vec<WindowEntry> {
-    candidates
-        .iter()
-        .map(|c| WindowEntry { record_key: c.item.record_key.clone(), position: c.position })
-        .collect()
+    candidates.iter().map(|c| WindowEntry { record_key: c.item.record_key.clone(), position: c.position }).collect()
 }
 
 /// Puts records into submission order: by date where every one has a date (ties in reverse document order), else in

@@ -180,8 +180,7 @@ fn extension(mut metadata: Metadata, feed: &FeedMeta, mut truncated: bool) -> St
 
 /// Halves the longest list; of equal ones categories first, then enclosures, links, authors. False when all are empty.
 fn halve_longest(metadata: &mut Metadata) -> bool {
-    let lengths =
-        [metadata.categories.len(), metadata.enclosures.len(), metadata.links.len(), metadata.authors.len()];
+    let lengths = [metadata.categories.len(), metadata.enclosures.len(), metadata.links.len(), metadata.authors.len()];
     let longest = lengths.iter().copied().max().unwrap_or(0);
     if longest == 0 {
         return false;
@@ -216,7 +215,12 @@ pub fn encoded_length(item: &contract::Item) -> usize {
     let parts: usize = item
         .parts
         .iter()
-        .map(|p| PART + p.key.len() + p.role.len() + p.parent_key.map_or(0, |k| k.len() + 16) + canonical::string_length(&p.text))
+        .map(|p| {
+            PART + p.key.len()
+                + p.role.len()
+                + p.parent_key.map_or(0, |k| k.len() + 16)
+                + canonical::string_length(&p.text)
+        })
         .sum();
     let extensions: usize = item.extensions.iter().map(|e| EXTENSION + e.namespace.len() + e.data.len()).sum();
     ITEM + canonical::string_length(&item.record_key) + item.revision.len() + parts + extensions
@@ -290,7 +294,10 @@ mod tests {
                 summary: html(&"s".repeat(MAX_SUMMARY_BYTES + past)),
                 ..Item::default()
             });
-            assert_eq!((part(&summary, "summary").map(str::len), truncated(&summary)), (Some(MAX_SUMMARY_BYTES), expected));
+            assert_eq!(
+                (part(&summary, "summary").map(str::len), truncated(&summary)),
+                (Some(MAX_SUMMARY_BYTES), expected)
+            );
         }
     }
 
@@ -324,6 +331,8 @@ mod tests {
     #[test]
     fn the_encoded_length_counts_what_go_would_write() {
         let item = made(&Item { title: html("a &lt; b"), ..Item::default() });
-        assert!(encoded_length(&item) > item.extensions.iter().map(|e| e.data.len()).sum::<usize>() + "a \\u003c b".len());
+        assert!(
+            encoded_length(&item) > item.extensions.iter().map(|e| e.data.len()).sum::<usize>() + "a \\u003c b".len()
+        );
     }
 }

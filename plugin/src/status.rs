@@ -23,12 +23,17 @@ pub fn outcome(response: &HttpResponse, now: i64) -> Result<Outcome, Failure> {
         200..=299 => return Ok(Outcome::Document),
         304 => return Ok(Outcome::NotModified),
         401 => Failure::access("unauthorized", "The feed asks for a login; deposit or rotate the credential"),
-        403 => Failure::access("forbidden", "The publisher refuses this reader; check the credential or ask the publisher"),
+        403 => {
+            Failure::access("forbidden", "The publisher refuses this reader; check the credential or ask the publisher")
+        }
         404 => Failure::source("not_found", "There is nothing at the address of the feed; check it"),
         410 => Failure::access("gone", "The publisher has taken the feed down for good; disable the instance"),
         429 => Failure::transient("rate_limited", "The publisher asks for fewer requests; the next ones come later"),
         500..=599 => Failure::transient("server_error", "The publisher's server has an error; it is asked again later"),
-        other => Failure::source("http_status", format!("The publisher's server answered with status {other}, which brings no feed")),
+        other => Failure::source(
+            "http_status",
+            format!("The publisher's server answered with status {other}, which brings no feed"),
+        ),
     };
     let retry = matches!(response.status, 429 | 500..=599).then(|| hints::retry_after(response, now)).flatten();
     Err(Failure { retry_after_seconds: retry, ..refused })
@@ -43,10 +48,13 @@ pub fn no_response(failure: &HttpFailure) -> Failure {
             "The address of the feed, or one it redirects to, is not allowed by the host's network policy",
         ),
         HttpFailure::Dns => Failure::transient("dns_error", "The host name of the feed could not be resolved"),
-        HttpFailure::Tls => Failure::transient("tls_error", "No secure connection to the publisher's server; check its certificate"),
-        HttpFailure::Connection => {
-            Failure::transient("connection_error", "No connection to the publisher's server, or it broke before the end")
+        HttpFailure::Tls => {
+            Failure::transient("tls_error", "No secure connection to the publisher's server; check its certificate")
         }
+        HttpFailure::Connection => Failure::transient(
+            "connection_error",
+            "No connection to the publisher's server, or it broke before the end",
+        ),
         HttpFailure::Timeout => Failure::transient("timeout", "The publisher's server took too long"),
         HttpFailure::ResponseTooLarge => {
             Failure::source("response_too_large", "The document is larger than a feed may be")
@@ -57,9 +65,10 @@ pub fn no_response(failure: &HttpFailure) -> Failure {
         HttpFailure::InsecureRedirect => {
             Failure::source("insecure_redirect", "The address redirects from https to http, which is refused")
         }
-        HttpFailure::InvalidUrl => {
-            Failure::source("invalid_url", "The address of the feed, or one it redirects to, cannot be requested; check it")
-        }
+        HttpFailure::InvalidUrl => Failure::source(
+            "invalid_url",
+            "The address of the feed, or one it redirects to, cannot be requested; check it",
+        ),
         HttpFailure::UnsupportedEncoding => {
             Failure::source("unsupported_encoding", "The document comes in a content coding that was not asked for")
         }

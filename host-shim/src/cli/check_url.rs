@@ -57,7 +57,13 @@ fn explain(url: &str, answers: &Answers) -> (&'static str, String, Vec<IpAddr>) 
         TargetHost::Address(address) => vec![*address],
         TargetHost::Name(name) => match answers.get(name).or_else(|| answers.get("*")) {
             Some(addresses) => addresses.clone(),
-            None => return ("unresolved", "the name was not resolved; give its addresses with --resolve".to_owned(), Vec::new()),
+            None => {
+                return (
+                    "unresolved",
+                    "the name was not resolved; give its addresses with --resolve".to_owned(),
+                    Vec::new(),
+                );
+            }
         },
     };
     match judge_all(candidates.clone(), target.port(), AddressRules::default()) {

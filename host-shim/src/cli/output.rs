@@ -98,7 +98,12 @@ pub(super) fn table(items: &[Item]) -> Result<(), CliError> {
             .find_map(|e| e.data.pointer("/item/published").and_then(Value::as_str))
             .unwrap_or("-");
         let revision = item.revision.strip_prefix("sha256:").unwrap_or(&item.revision);
-        line(&format!("  {:<44} {:<12} {:<40} {published}", fit(&item.record_key, 44), fit(revision, 12), fit(title, 40)))?;
+        line(&format!(
+            "  {:<44} {:<12} {:<40} {published}",
+            fit(&item.record_key, 44),
+            fit(revision, 12),
+            fit(title, 40)
+        ))?;
     }
     Ok(())
 }

@@ -13,8 +13,8 @@ use crate::egress::client::Rules;
 use crate::egress::credential::Credential;
 use crate::egress::url::normalise;
 use crate::engine::plugin::{Invocation, Plugin};
-use crate::runner::network::Network;
 use crate::runner::Session;
+use crate::runner::network::Network;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -135,8 +135,7 @@ async fn pages(
     }
     let Some(page) = last else { return Ok(ExitCode::FAILURE) };
     if common.json {
-        let window: Option<Vec<&str>> =
-            page.window.as_ref().map(|w| w.iter().map(|e| e.record_key.as_str()).collect());
+        let window: Option<Vec<&str>> = page.window.as_ref().map(|w| w.iter().map(|e| e.record_key.as_str()).collect());
         output::json_line(&json!({"page": {
             "checkpoint": page.checkpoint,
             "more": page.more,

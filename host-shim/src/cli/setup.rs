@@ -19,7 +19,8 @@ use crate::engine::runtime::Runtime;
 const COMPONENT: &str = "connector.rss.wasm";
 
 /// What this host calls itself where nothing else is configured.
-pub(super) const USER_AGENT: &str = concat!("host-shim/", env!("CARGO_PKG_VERSION"), " (feed connector; contact: set user_agent)");
+pub(super) const USER_AGENT: &str =
+    concat!("host-shim/", env!("CARGO_PKG_VERSION"), " (feed connector; contact: set user_agent)");
 
 /// Bytes of a configuration, checkpoint or credential file.
 pub(super) const MAX_SMALL_FILE: u64 = 1024 * 1024;
@@ -74,10 +75,9 @@ pub(super) fn client() -> Result<Client, CliError> {
 /// The clock of a command: as given, else the machine's, in whole seconds.
 pub(super) fn now(given: Option<&str>) -> Result<String, CliError> {
     match given {
-        Some(text) => text
-            .parse::<jiff::Timestamp>()
-            .map(|_| text.to_owned())
-            .map_err(|_| CliError::Usage(format!("--now {text:?} is not an RFC 3339 instant such as 2026-09-28T12:00:00Z"))),
+        Some(text) => text.parse::<jiff::Timestamp>().map(|_| text.to_owned()).map_err(|_| {
+            CliError::Usage(format!("--now {text:?} is not an RFC 3339 instant such as 2026-09-28T12:00:00Z"))
+        }),
         None => {
             let seconds = jiff::Timestamp::now().as_second();
             Ok(jiff::Timestamp::from_second(seconds).unwrap_or_default().to_string())

@@ -37,9 +37,28 @@ const MAX_VALUE_BYTES: usize = 8 * 1_024;
 
 /// Names that the host sets by itself or that change how a message is read.
 const OWN_HEADERS: &[&str] = &[
-    "host", "user-agent", "authorization", "cookie", "connection", "keep-alive", "te", "trailer", "transfer-encoding",
-    "upgrade", "content-length", "expect", "accept-encoding", "range", "forwarded", "via", "x-forwarded-for",
-    "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "referer", "origin",
+    "host",
+    "user-agent",
+    "authorization",
+    "cookie",
+    "connection",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "content-length",
+    "expect",
+    "accept-encoding",
+    "range",
+    "forwarded",
+    "via",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-real-ip",
+    "referer",
+    "origin",
 ];
 
 /// What is asked for.
@@ -133,7 +152,8 @@ impl Client {
     /// Why there is no response; never partial.
     pub async fn send(&self, request: &Request, rules: &Rules) -> Result<Response, Failure> {
         let deadline = Instant::now() + request.timeout.unwrap_or(REQUEST_TIMEOUT).min(REQUEST_TIMEOUT);
-        let bound = request.max_body_bytes.and_then(|b| usize::try_from(b).ok()).unwrap_or(MAX_BODY_BYTES).min(MAX_BODY_BYTES);
+        let bound =
+            request.max_body_bytes.and_then(|b| usize::try_from(b).ok()).unwrap_or(MAX_BODY_BYTES).min(MAX_BODY_BYTES);
         let headers = guest_headers(&request.headers)?;
         let mut target = url::judge(&request.url, &rules.urls)?;
         let mut chain = Chain::new(target.url().clone());
@@ -199,7 +219,8 @@ impl Client {
             .map_err(|e| connection_failure(&e))?;
         let (parts, body) = answer.into_parts();
         let status = parts.status.as_u16();
-        let redirects = matches!(status, 301 | 302 | 303 | 307 | 308) && parts.headers.contains_key(hyper::header::LOCATION);
+        let redirects =
+            matches!(status, 301 | 302 | 303 | 307 | 308) && parts.headers.contains_key(hyper::header::LOCATION);
         let mut wire_bytes = 0;
         let body = if redirects || status == 304 {
             Vec::new()
@@ -235,9 +256,8 @@ impl Client {
             Some(port) => format!("{}:{port}", target.host_text()),
             None => target.host_text().to_owned(),
         };
-        let mut message = hyper::Request::get(path)
-            .body(Empty::new())
-            .map_err(|_| Failure::Url(url::UrlRefusal::Characters))?;
+        let mut message =
+            hyper::Request::get(path).body(Empty::new()).map_err(|_| Failure::Url(url::UrlRefusal::Characters))?;
         let fields = message.headers_mut();
         let host = HeaderValue::from_str(&authority).map_err(|_| Failure::Url(url::UrlRefusal::Host))?;
         fields.insert(hyper::header::HOST, host);
@@ -318,7 +338,9 @@ fn guest_headers(headers: &[(String, Vec<u8>)]) -> Result<HeaderMap, Failure> {
 fn visible_headers(headers: &HeaderMap) -> Vec<(String, Vec<u8>)> {
     headers
         .iter()
-        .filter(|(name, _)| !matches!(name.as_str(), "set-cookie" | "set-cookie2" | "www-authenticate" | "proxy-authenticate"))
+        .filter(|(name, _)| {
+            !matches!(name.as_str(), "set-cookie" | "set-cookie2" | "www-authenticate" | "proxy-authenticate")
+        })
         .map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec()))
         .collect()
 }
@@ -330,8 +352,20 @@ mod tests {
     #[test]
     fn header_fields_that_are_the_hosts_own_are_refused() {
         for name in [
-            "Host", "user-agent", "AUTHORIZATION", "Proxy-Authorization", "proxy-connection", "Cookie", "Connection",
-            "Transfer-Encoding", "TE", "Upgrade", "Content-Length", "Accept-Encoding", "bad name", "",
+            "Host",
+            "user-agent",
+            "AUTHORIZATION",
+            "Proxy-Authorization",
+            "proxy-connection",
+            "Cookie",
+            "Connection",
+            "Transfer-Encoding",
+            "TE",
+            "Upgrade",
+            "Content-Length",
+            "Accept-Encoding",
+            "bad name",
+            "",
         ] {
             assert!(guest_headers(&[(name.to_owned(), b"x".to_vec())]).is_err(), "{name}");
         }

@@ -178,7 +178,9 @@ impl Decoder {
         }
         let sink = match self.coder {
             Coder::Identity(w) => w,
-            Coder::Gzip(mut w) => std::mem::replace(w.get_mut(), Bounded { bytes: Vec::new(), bound: 0, passed: false }),
+            Coder::Gzip(mut w) => {
+                std::mem::replace(w.get_mut(), Bounded { bytes: Vec::new(), bound: 0, passed: false })
+            }
             Coder::Zlib(w) => w.finish().map_err(|_| CodingError::Damaged)?,
             Coder::Deflate(w) => w.finish().map_err(|_| CodingError::Damaged)?,
             Coder::Brotli(w) => w.into_inner().map_err(|_| CodingError::Damaged)?,
@@ -225,9 +227,15 @@ mod tests {
     #[test]
     fn every_coding_is_decoded_in_chunks_of_any_size() {
         let body: Vec<u8> = (0..50_000_u32).flat_map(|n| n.to_string().into_bytes()).collect();
-        for (name, form) in
-            [(None, ""), (Some("identity"), ""), (Some("gzip"), "gzip"), (Some("X-GZIP"), "gzip"), (Some("deflate"), "zlib"), (Some("deflate"), "deflate"), (Some("br"), "br")]
-        {
+        for (name, form) in [
+            (None, ""),
+            (Some("identity"), ""),
+            (Some("gzip"), "gzip"),
+            (Some("X-GZIP"), "gzip"),
+            (Some("deflate"), "zlib"),
+            (Some("deflate"), "deflate"),
+            (Some("br"), "br"),
+        ] {
             let bytes = coded(form, &body);
             for step in [1, 7, 4_096, bytes.len()] {
                 assert_eq!(decode(name, &bytes, step, body.len()).as_ref(), Ok(&body), "{name:?} {form} {step}");

@@ -108,9 +108,7 @@ impl Tls {
     /// What the handshake says.
     pub async fn secure(&self, target: &Target, stream: TcpStream) -> Result<Box<dyn Stream>, Failure> {
         let name = match target.host() {
-            TargetHost::Name(name) => {
-                ServerName::try_from(name.clone()).map_err(|e| Failure::Tls(e.to_string()))?
-            }
+            TargetHost::Name(name) => ServerName::try_from(name.clone()).map_err(|e| Failure::Tls(e.to_string()))?,
             TargetHost::Address(address) => ServerName::from(*address),
         };
         let secured = self.connector.connect(name, stream).await.map_err(|e| Failure::Tls(e.to_string()))?;

@@ -100,9 +100,7 @@ impl Dns {
         Self::build(TokioResolver::builder_with_config(config, TokioRuntimeProvider::default()))
     }
 
-    fn build(
-        mut builder: hickory_resolver::ResolverBuilder<TokioRuntimeProvider>,
-    ) -> Result<Self, Failure> {
+    fn build(mut builder: hickory_resolver::ResolverBuilder<TokioRuntimeProvider>) -> Result<Self, Failure> {
         let options = builder.options_mut();
         options.use_hosts_file = ResolveHosts::Never;
         options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
@@ -194,7 +192,8 @@ mod tests {
 
     #[test]
     fn families_are_tried_in_turn() {
-        let judged = judge_all(addresses(&["1.1.1.1", "1.0.0.1", "2606:4700::1"]), 443, AddressRules::default()).unwrap();
+        let judged =
+            judge_all(addresses(&["1.1.1.1", "1.0.0.1", "2606:4700::1"]), 443, AddressRules::default()).unwrap();
         let order: Vec<_> = judged.addresses().iter().map(ToString::to_string).collect();
         assert_eq!(order, ["[2606:4700::1]:443", "1.1.1.1:443", "1.0.0.1:443"]);
     }

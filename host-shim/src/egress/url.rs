@@ -23,8 +23,26 @@ const REFUSED_PORTS: &[u16] = &[
 /// Endings of names that never lead to a public host (RFC 6761, RFC 6762, RFC 8375, RFC 9476, and those that private
 /// networks and clusters use).
 const LOCAL_SUFFIXES: &[&str] = &[
-    "localhost", "local", "localdomain", "internal", "intranet", "private", "corp", "home", "lan", "home.arpa", "arpa",
-    "test", "invalid", "onion", "alt", "svc", "cluster", "docker", "kubernetes", "consul",
+    "localhost",
+    "local",
+    "localdomain",
+    "internal",
+    "intranet",
+    "private",
+    "corp",
+    "home",
+    "lan",
+    "home.arpa",
+    "arpa",
+    "test",
+    "invalid",
+    "onion",
+    "alt",
+    "svc",
+    "cluster",
+    "docker",
+    "kubernetes",
+    "consul",
 ];
 
 /// Why a written address is refused.
@@ -189,7 +207,8 @@ fn host(url: &Url, written_authority: &str) -> Result<TargetHost, UrlRefusal> {
             Ok(TargetHost::Address(IpAddr::V4(address)))
         }
         Host::Ipv6(address) => {
-            let inner = written_host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).ok_or(UrlRefusal::NumericHost)?;
+            let inner =
+                written_host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).ok_or(UrlRefusal::NumericHost)?;
             if inner.parse() != Ok(address) {
                 return Err(UrlRefusal::NumericHost);
             }

@@ -200,7 +200,10 @@ pub(super) fn page(from: wit::Page, descriptor: &Descriptor, before: Option<&str
     if from.not_due {
         let nothing = from.items.is_empty() && !from.more && from.window.is_none();
         if !nothing || from.checkpoint != before.unwrap_or("") {
-            return invalid("invalid_not_due", "a page that is not due must have no items and the checkpoint that came in");
+            return invalid(
+                "invalid_not_due",
+                "a page that is not due must have no items and the checkpoint that came in",
+            );
         }
     }
     if from.more && before == Some(from.checkpoint.as_str()) {
@@ -288,7 +291,8 @@ fn parts(from: Vec<wit::Part>) -> Result<Vec<Part>, CallError> {
         return invalid("invalid_item", "a part key stands twice in one item");
     }
     for part in &from {
-        let named = (1..=MAX_PART_KEY_BYTES).contains(&part.key.len()) && (1..=MAX_ROLE_BYTES).contains(&part.role.len());
+        let named =
+            (1..=MAX_PART_KEY_BYTES).contains(&part.key.len()) && (1..=MAX_ROLE_BYTES).contains(&part.role.len());
         if !named || part.key.contains('\0') || part.role.contains('\0') {
             return invalid("invalid_item", "a part's key or role is empty or too long");
         }
@@ -308,10 +312,7 @@ fn parts(from: Vec<wit::Part>) -> Result<Vec<Part>, CallError> {
             return invalid("invalid_item", "the parents of parts run in a circle");
         }
     }
-    Ok(from
-        .into_iter()
-        .map(|p| Part { key: p.key, role: p.role, parent_key: p.parent_key, text: p.text })
-        .collect())
+    Ok(from.into_iter().map(|p| Part { key: p.key, role: p.role, parent_key: p.parent_key, text: p.text }).collect())
 }
 
 fn extensions(from: Vec<wit::Extension>, descriptor: &Descriptor) -> Result<BTreeMap<String, Extension>, CallError> {
@@ -392,7 +393,8 @@ pub(super) fn failure(from: wit::Failure) -> Result<Failure, CallError> {
     if !is_code(&from.code, 64) {
         return invalid("invalid_error", "the code of a failure is not a code");
     }
-    let message_ok = (1..=MAX_MESSAGE_BYTES).contains(&from.message.len()) && !from.message.chars().any(char::is_control);
+    let message_ok =
+        (1..=MAX_MESSAGE_BYTES).contains(&from.message.len()) && !from.message.chars().any(char::is_control);
     if !message_ok {
         return invalid("invalid_error", "the message of a failure is not one line of 1 to 1,024 bytes");
     }

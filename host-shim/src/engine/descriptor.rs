@@ -109,7 +109,8 @@ impl Descriptor {
         if from.id.len() > MAX_ID_BYTES || !is_identifier(&from.id) {
             return Err(bad("id is not a dotted lower-case name of at most 64 bytes"));
         }
-        let version_ok = !from.version.is_empty() && from.version.len() <= 64 && from.version.bytes().all(|b| b.is_ascii_graphic());
+        let version_ok =
+            !from.version.is_empty() && from.version.len() <= 64 && from.version.bytes().all(|b| b.is_ascii_graphic());
         if !version_ok {
             return Err(bad("version is not a version"));
         }
@@ -124,8 +125,7 @@ impl Descriptor {
         if names.len() != kinds.len() {
             return Err(bad("a kind is there twice"));
         }
-        let extensions =
-            from.extensions.into_iter().map(|e| namespace(e, &from.id)).collect::<Result<Vec<_>, _>>()?;
+        let extensions = from.extensions.into_iter().map(|e| namespace(e, &from.id)).collect::<Result<Vec<_>, _>>()?;
         let names: BTreeSet<&str> = extensions.iter().map(|e| e.name.as_str()).collect();
         if names.len() != extensions.len() {
             return Err(bad("an extension namespace is there twice"));
@@ -193,8 +193,14 @@ fn kind(from: wit::Kind) -> Result<Kind, PinError> {
 
 fn placement(from: wit::Placement) -> Result<Placement, PinError> {
     let token = |name: String| {
-        let ok = !name.is_empty() && name.len() <= 64 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
-        if ok { Ok(name) } else { Err(PinError::Descriptor("a credential is sent under a name that cannot be sent".to_owned())) }
+        let ok = !name.is_empty()
+            && name.len() <= 64
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
+        if ok {
+            Ok(name)
+        } else {
+            Err(PinError::Descriptor("a credential is sent under a name that cannot be sent".to_owned()))
+        }
     };
     Ok(match from {
         wit::Placement::BasicUsername => Placement::BasicUsername,

@@ -24,8 +24,10 @@ pub enum PinError {
         limit: u64,
     },
     /// The digest differs.
-    #[error("the component at {path} has digest sha256:{found}, but the pin says sha256:{pinned}; \
-             pin the new digest only if you mean to run this file")]
+    #[error(
+        "the component at {path} has digest sha256:{found}, but the pin says sha256:{pinned}; \
+             pin the new digest only if you mean to run this file"
+    )]
     Digest {
         /// Path of the pin.
         path: String,
@@ -38,12 +40,16 @@ pub enum PinError {
     #[error("the file is not a WebAssembly component: {0}")]
     NotAComponent(String),
     /// It wants more than the contract gives.
-    #[error("the component imports {0}, which is not in the contract; a connector may import \
-             corpus:connector/http and corpus:connector/log only")]
+    #[error(
+        "the component imports {0}, which is not in the contract; a connector may import \
+             corpus:connector/http and corpus:connector/log only"
+    )]
     Import(String),
     /// It speaks another version.
-    #[error("the component speaks version {found} of the contract, this host speaks {spoken}; \
-             use a component made for {spoken}, or another host")]
+    #[error(
+        "the component speaks version {found} of the contract, this host speaks {spoken}; \
+             use a component made for {spoken}, or another host"
+    )]
     Version {
         /// The component's version.
         found: String,

@@ -25,15 +25,7 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn new(limits: Limits, upstream: Arc<dyn Upstream>) -> Self {
-        Self {
-            meter: Meter::new(limits),
-            limits,
-            upstream,
-            requests: 0,
-            lines: 0,
-            dropped_lines: 0,
-            panic_place: None,
-        }
+        Self { meter: Meter::new(limits), limits, upstream, requests: 0, lines: 0, dropped_lines: 0, panic_place: None }
     }
 
     /// Says how many lines were dropped, once, at the end of a call.
@@ -121,7 +113,8 @@ fn is_place(text: &str) -> bool {
         && is_number(numbers.next())
         && is_number(numbers.next())
         && numbers.next().is_some_and(|path| {
-            path.ends_with(".rs") && path.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'.' | b'_' | b'-'))
+            path.ends_with(".rs")
+                && path.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'.' | b'_' | b'-'))
         })
 }
 

@@ -27,7 +27,12 @@ impl Image {
 
     /// Takes the image from the cache, or compiles the component and puts its image there. A cache that cannot be
     /// used costs time and nothing else.
-    pub(super) fn obtain(engine: &Engine, digest: &Digest, bytes: &[u8], cache: Option<&Cache>) -> Result<Self, PinError> {
+    pub(super) fn obtain(
+        engine: &Engine,
+        digest: &Digest,
+        bytes: &[u8],
+        cache: Option<&Cache>,
+    ) -> Result<Self, PinError> {
         let Some(cache) = cache else { return Self::compile(engine, bytes) };
         let file = cache.file(engine, digest);
         if let Some(image) = cache.load(engine, &file) {

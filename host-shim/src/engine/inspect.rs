@@ -36,7 +36,12 @@ pub struct Surface {
 /// # Errors
 /// Where the bytes are no component.
 pub fn surface(bytes: &[u8]) -> Result<Surface, PinError> {
-    let broken = |e: wasmparser::BinaryReaderError| PinError::NotAComponent(e.to_string());
+    if !bytes.starts_with(b"\0asm") {
+        return Err(PinError::NotAComponent("it does not begin as WebAssembly does".to_owned()));
+    }
+    let broken = |e: wasmparser::BinaryReaderError| {
+        PinError::NotAComponent(format!("{} (byte {})", e.message().lines().next().unwrap_or(""), e.offset()))
+    };
     let mut surface = Surface::default();
     let mut depth = 0_usize;
     for payload in Parser::new(0).parse_all(bytes) {

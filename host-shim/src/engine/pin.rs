@@ -84,11 +84,9 @@ pub fn read(pin: &Pin) -> Result<(Digest, Vec<u8>), PinError> {
     let bytes = read_bounded(&pin.path)?;
     let digest = Digest::of(&bytes);
     match pin.sha256 {
-        Some(pinned) if pinned != digest => Err(PinError::Digest {
-            path: pin.path.display().to_string(),
-            pinned: pinned.hex(),
-            found: digest.hex(),
-        }),
+        Some(pinned) if pinned != digest => {
+            Err(PinError::Digest { path: pin.path.display().to_string(), pinned: pinned.hex(), found: digest.hex() })
+        }
         _ => Ok((digest, bytes)),
     }
 }

@@ -217,7 +217,9 @@ impl Plugin {
             .collect();
         let Form::Text = form;
         let (result, _) = Sandbox::call(&self.runtime, &self.pre, Arc::new(Nowhere), |plugin, store| {
-            Box::pin(async move { plugin.corpus_connector_content().call_render(store, &fragments, content::Form::Text).await })
+            Box::pin(async move {
+                plugin.corpus_connector_content().call_render(store, &fragments, content::Form::Text).await
+            })
         })
         .await;
         let rendered = result?;

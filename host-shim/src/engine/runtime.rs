@@ -38,9 +38,8 @@ impl Runtime {
     pub fn new(limits: Limits) -> Result<Self, PinError> {
         let failed = |e: &dyn std::fmt::Display| PinError::Compile(e.to_string());
         // Where address space is short the pool cannot be reserved; instances are then made on demand.
-        let engine = Engine::new(&config(Some(&limits)))
-            .or_else(|_| Engine::new(&config(None)))
-            .map_err(|e| failed(&e))?;
+        let engine =
+            Engine::new(&config(Some(&limits))).or_else(|_| Engine::new(&config(None))).map_err(|e| failed(&e))?;
         let weak = engine.weak();
         std::thread::Builder::new()
             .name("epoch".to_owned())

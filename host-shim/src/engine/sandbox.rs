@@ -98,7 +98,10 @@ fn classify(error: &wasmtime::Error, state: &State) -> CallError {
     }
     match error.downcast_ref::<Trap>() {
         Some(
-            Trap::StringOutOfBounds | Trap::ListOutOfBounds | Trap::InvalidChar | Trap::InvalidDiscriminant
+            Trap::StringOutOfBounds
+            | Trap::ListOutOfBounds
+            | Trap::InvalidChar
+            | Trap::InvalidDiscriminant
             | Trap::UnalignedPointer,
         ) => CallError::invalid("invalid_abi", "a value does not lie where the component says"),
         Some(Trap::Interrupt) => CallError::Cpu(state.limits.cpu),

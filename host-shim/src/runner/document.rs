@@ -54,9 +54,8 @@ pub fn read_response(bytes: &[u8]) -> Result<Response, ResponseError> {
         let name = std::str::from_utf8(name).map_err(|_| ResponseError::Header)?;
         headers.push((name.trim().to_ascii_lowercase(), value.get(1..).unwrap_or(&[]).trim_ascii().to_vec()));
     };
-    let find = |wanted: &str| {
-        headers.iter().find(|(n, _)| n == wanted).map(|(_, v)| String::from_utf8_lossy(v).into_owned())
-    };
+    let find =
+        |wanted: &str| headers.iter().find(|(n, _)| n == wanted).map(|(_, v)| String::from_utf8_lossy(v).into_owned());
     let mut decoder = Decoder::new(find("content-encoding").as_deref(), MAX_BODY_BYTES)?;
     decoder.push(body)?;
     Ok(Response {

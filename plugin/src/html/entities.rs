@@ -1,6 +1,7 @@
 //! Character references of HTML (WHATWG HTML, section 13.2.5.72 to 13.2.5.80).
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 /// The longest name that is looked up; the longest of HTML has 31 letters.
 const MAX_NAME: usize = 32;
@@ -47,6 +48,31 @@ pub fn numeric(number: &str) -> Option<char> {
     })
 }
 
+/// The table in the order of its names: it comes in another one, and is only sorted when a rare name is met.
+static BY_NAME: LazyLock<Vec<&'static entities::Entity>> = LazyLock::new(|| {
+    let mut index: Vec<_> = entities::ENTITIES.iter().filter(|e| e.entity.ends_with(';')).collect();
+    index.sort_unstable_by_key(|e| e.entity);
+    index
+});
+
+/// The characters of a named reference, given its name without `&` and `;`.
+#[must_use]
+pub fn named(name: &str) -> Option<&'static str> {
+    match name {
+        "amp" => return Some("&"),
+        "lt" => return Some("<"),
+        "gt" => return Some(">"),
+        "quot" => return Some("\""),
+        "apos" => return Some("'"),
+        "nbsp" => return Some("\u{a0}"),
+        _ => {}
+    }
+    let reference = |e: &&'static entities::Entity| e.entity.bytes();
+    let wanted = || std::iter::once(b'&').chain(name.bytes()).chain(std::iter::once(b';'));
+    let at = BY_NAME.binary_search_by(|e| reference(e).cmp(wanted())).ok()?;
+    BY_NAME.get(at).map(|e| e.characters)
+}
+
 /// Decodes every character reference of a text; what is none stays as it stands.
 #[must_use]
 pub fn decode(text: &str) -> Cow<'_, str> {
@@ -83,14 +109,14 @@ fn one(text: &str, out: &mut String) -> usize {
     let length = body.bytes().take(MAX_NAME).take_while(u8::is_ascii_alphanumeric).count();
     let name = body.get(..length).unwrap_or("");
     if body.get(length..).is_some_and(|r| r.starts_with(';'))
-        && let Some(characters) = quick_xml::escape::resolve_html5_entity(name)
+        && let Some(characters) = named(name)
     {
         out.push_str(characters);
         return 2 + length;
     }
     let longest = (2..=length.min(6)).rev().find_map(|n| name.get(..n).filter(|p| WITHOUT_SEMICOLON.contains(p)));
     if let Some(prefix) = longest
-        && let Some(characters) = quick_xml::escape::resolve_html5_entity(prefix)
+        && let Some(characters) = named(prefix)
     {
         out.push_str(characters);
         return 1 + prefix.len();
@@ -102,6 +128,23 @@ fn one(text: &str, out: &mut String) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Values from the table of the HTML standard (section 13.5).
+    #[test]
+    fn names_are_found_by_search() {
+        for (name, characters) in [
+            ("amp", "&"),
+            ("chi", "\u{3c7}"),
+            ("OElig", "\u{152}"),
+            ("zwnj", "\u{200c}"),
+            ("AElig", "\u{c6}"),
+            ("NotEqualTilde", "\u{2242}\u{338}"),
+        ] {
+            assert_eq!(named(name), Some(characters), "{name}");
+        }
+        assert_eq!(named("nosuch"), None);
+        assert!(WITHOUT_SEMICOLON.iter().all(|n| named(n).is_some()));
+    }
 
     #[test]
     fn references_decode_as_the_standard_says() {

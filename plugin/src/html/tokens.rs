@@ -178,11 +178,14 @@ fn tag_end(bytes: &[u8], at: usize) -> (usize, usize, bool) {
     while let Some(&b) = bytes.get(i) {
         match b {
             b'>' => {
-                let slash = i > name_end && bytes.get(i - 1) == Some(&b'/') || i == name_end && bytes.get(i - 1) == Some(&b'/');
+                let slash =
+                    i > name_end && bytes.get(i - 1) == Some(&b'/') || i == name_end && bytes.get(i - 1) == Some(&b'/');
                 return (name_end, i + 1, slash);
             }
             b'"' | b'\'' if after_equals => {
-                let Some(close) = bytes.get(i + 1..).and_then(|t| memchr(b, t)) else { return (name_end, bytes.len(), false) };
+                let Some(close) = bytes.get(i + 1..).and_then(|t| memchr(b, t)) else {
+                    return (name_end, bytes.len(), false);
+                };
                 i += close + 2;
                 after_equals = false;
             }

@@ -14,7 +14,11 @@ pub(super) fn read(document: &str, outline: &Outline<'_>) -> Feed {
     let feed_authors = if single { Vec::new() } else { authors(root) };
     let entries: Vec<&Node<'_>> = if single { vec![root] } else { outline.items.iter().collect() };
     Feed {
-        meta: if single { FeedMeta { dialect: Dialect::Atom, version: version(outline), ..FeedMeta::default() } } else { meta(document, outline) },
+        meta: if single {
+            FeedMeta { dialect: Dialect::Atom, version: version(outline), ..FeedMeta::default() }
+        } else {
+            meta(document, outline)
+        },
         pace: super::rss::pace(root),
         items: entries.iter().map(|e| entry(document, e, &feed_authors)).collect(),
         items_in_document: if single { 1 } else { outline.items_in_document },

@@ -46,9 +46,10 @@ pub(super) fn person(written: &str) -> Author {
         return Author { name: String::new(), email: mail(text) };
     }
     // "mail@example.org Name": the mail is the first or the last word.
-    for (candidate, name) in [text.split_once(char::is_whitespace), text.rsplit_once(char::is_whitespace).map(|(a, b)| (b, a))]
-        .into_iter()
-        .flatten()
+    for (candidate, name) in
+        [text.split_once(char::is_whitespace), text.rsplit_once(char::is_whitespace).map(|(a, b)| (b, a))]
+            .into_iter()
+            .flatten()
     {
         if looks_like_mail(candidate) {
             return Author { name: name.trim().to_owned(), email: mail(candidate) };
@@ -165,7 +166,9 @@ pub(super) fn atom_text(document: &str, node: &Node<'_>) -> Text {
     // Atom 0.3 says by `mode` how the content is written; its default is XML.
     let mode = node.attribute("mode").unwrap_or("").trim().to_ascii_lowercase();
     let holds_elements = node.element_count > 0;
-    let xhtml_type = matches!(declared.as_str(), "xhtml" | "application/xhtml+xml") || declared.ends_with("+xml") || declared.ends_with("/xml");
+    let xhtml_type = matches!(declared.as_str(), "xhtml" | "application/xhtml+xml")
+        || declared.ends_with("+xml")
+        || declared.ends_with("/xml");
     if holds_elements && mode != "escaped" {
         return Text { raw: xhtml(document, node), markup: Markup::Xhtml };
     }
@@ -175,11 +178,7 @@ pub(super) fn atom_text(document: &str, node: &Node<'_>) -> Text {
         _ if xhtml_type => Markup::Xhtml,
         _ => Markup::Text,
     };
-    let raw = if markup == Markup::Xhtml && !holds_elements {
-        xhtml(document, node)
-    } else {
-        node.text.to_string()
-    };
+    let raw = if markup == Markup::Xhtml && !holds_elements { xhtml(document, node) } else { node.text.to_string() };
     Text { raw, markup }
 }
 

@@ -34,7 +34,10 @@ pub(super) fn read(document: &str, base: Option<&Url>) -> Result<Feed, ParseErro
             link: address(&string(&root, "home_page_url"), base),
             description: plain(&root, "description"),
             language: string(&root, "language"),
-            icon: address(&Some(string(&root, "icon")).filter(|i| !i.is_empty()).unwrap_or_else(|| string(&root, "favicon")), base),
+            icon: address(
+                &Some(string(&root, "icon")).filter(|i| !i.is_empty()).unwrap_or_else(|| string(&root, "favicon")),
+                base,
+            ),
         },
         pace: Pace::default(),
         items_in_document: objects.len(),

@@ -103,7 +103,10 @@ mod tests {
     fn only_impossible_durations_are_blanked() {
         let table = [
             ("<d:duration>99999999999999</d:duration>", "<d:duration>              </d:duration>"),
-            ("<x start=\"12345678901\" url=\"/12345678901.mp3\"/>", "<x start=\"           \" url=\"/12345678901.mp3\"/>"),
+            (
+                "<x start=\"12345678901\" url=\"/12345678901.mp3\"/>",
+                "<x start=\"           \" url=\"/12345678901.mp3\"/>",
+            ),
             ("<d:duration>01:02:03</d:duration>12345678901", "<d:duration>01:02:03</d:duration>12345678901"),
             ("<d:duration>\u{661}:20</d:duration>", "<d:duration>     </d:duration>"),
         ];

@@ -138,5 +138,8 @@ fn is_html(start: &str) -> bool {
         }
     }
     let head: String = rest.chars().take(15).flat_map(char::to_lowercase).collect();
-    head.starts_with("<!doctype html") || head.starts_with("<html") || head.starts_with("<head") || head.starts_with("<body")
+    head.starts_with("<!doctype html")
+        || head.starts_with("<html")
+        || head.starts_with("<head")
+        || head.starts_with("<body")
 }

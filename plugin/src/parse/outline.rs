@@ -55,9 +55,15 @@ impl Ns {
         let lower = address.trim().to_ascii_lowercase();
         let key = lower.strip_prefix("https://").or_else(|| lower.strip_prefix("http://")).unwrap_or(&lower);
         match key.trim_end_matches(['/', '#']) {
-            "purl.org/rss/1.0" | "my.netscape.com/rdf/simple/0.9" | "channel.netscape.com/rdf/simple/0.9"
-            | "my.netscape.com/publish/formats/rss-0.91.dtd" | "purl.org/net/rss1.1" | "backend.userland.com/rss"
-            | "backend.userland.com/rss2" | "backend.userland.com/rss091" | "blogs.law.harvard.edu/tech/rss"
+            "purl.org/rss/1.0"
+            | "my.netscape.com/rdf/simple/0.9"
+            | "channel.netscape.com/rdf/simple/0.9"
+            | "my.netscape.com/publish/formats/rss-0.91.dtd"
+            | "purl.org/net/rss1.1"
+            | "backend.userland.com/rss"
+            | "backend.userland.com/rss2"
+            | "backend.userland.com/rss091"
+            | "blogs.law.harvard.edu/tech/rss"
             | "cyber.law.harvard.edu/rss/rss.html" => Self::Rss,
             "www.w3.org/2005/atom" | "purl.org/atom/ns" => Self::Atom,
             "www.w3.org/1999/02/22-rdf-syntax-ns" => Self::Rdf,
@@ -416,9 +422,12 @@ impl<'d> XmlText<'d> for quick_xml::events::BytesText<'d> {
 /// The characters behind `&name;`: those of XML, else those of HTML, else the reference as it stands.
 fn resolve_reference(name: &str) -> Cow<'static, str> {
     if let Some(number) = name.strip_prefix('#') {
-        return Cow::Owned(crate::html::entities::numeric(number).map(String::from).unwrap_or_default());
+        // A reference to what is no character of XML (section 2.2) stands for nothing.
+        let character = crate::html::entities::numeric(number)
+            .filter(|c| *c != '\u{FFFD}' && (!c.is_control() || c.is_whitespace()));
+        return Cow::Owned(character.map(String::from).unwrap_or_default());
     }
-    match quick_xml::escape::resolve_html5_entity(name) {
+    match crate::html::entities::named(name) {
         Some(characters) => Cow::Owned(characters.to_owned()),
         None => Cow::Owned(format!("&{name};")),
     }

@@ -40,11 +40,8 @@ fn version(outline: &Outline<'_>) -> (Dialect, String) {
 
 fn meta(document: &str, channel: &Node<'_>, dialect: Dialect, version: String) -> FeedMeta {
     let base = channel.base.as_ref();
-    let link = channel
-        .text_of(Ns::Rss, "link")
-        .map(|l| address(l, base))
-        .or_else(|| alternate(channel))
-        .unwrap_or_default();
+    let link =
+        channel.text_of(Ns::Rss, "link").map(|l| address(l, base)).or_else(|| alternate(channel)).unwrap_or_default();
     let text = |name| channel.first(Ns::Rss, name).map(|n| rss_text(document, n)).unwrap_or_default();
     let icon = channel
         .first(Ns::Rss, "image")

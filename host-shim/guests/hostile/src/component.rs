@@ -55,11 +55,7 @@ fn item(key: &str) -> connector::Item {
         revision: "r1".into(),
         previous_key: None,
         parts: vec![connector::Part { key: "body".into(), role: "body".into(), parent_key: None, text: "text".into() }],
-        extensions: vec![connector::Extension {
-            namespace: ID.into(),
-            schema_version: "1".into(),
-            data: "{}".into(),
-        }],
+        extensions: vec![connector::Extension { namespace: ID.into(), schema_version: "1".into(), data: "{}".into() }],
         source_position: None,
         withdraw: false,
     }
@@ -103,13 +99,7 @@ fn member(json: &str, name: &str) -> String {
 }
 
 fn request(url: &str) -> http::Request {
-    http::Request {
-        url: url.into(),
-        headers: Vec::new(),
-        authenticate: true,
-        max_body_bytes: None,
-        timeout_ms: None,
-    }
+    http::Request { url: url.into(), headers: Vec::new(), authenticate: true, max_body_bytes: None, timeout_ms: None }
 }
 
 #[allow(unconditional_recursion, reason = "that is the point")]
@@ -179,7 +169,12 @@ fn lie(mode: &str, checkpoint: Option<String>) -> Result<connector::Page, connec
         "empty-text" => page.items[0].parts[0].text.clear(),
         "many-parts" => {
             page.items[0].parts = (0..65)
-                .map(|n| connector::Part { key: n.to_string(), role: "body".into(), parent_key: None, text: "x".into() })
+                .map(|n| connector::Part {
+                    key: n.to_string(),
+                    role: "body".into(),
+                    parent_key: None,
+                    text: "x".into(),
+                })
                 .collect();
         }
         "same-part" => {

@@ -1,0 +1,59 @@
+# connector.rss: every target says what it does. Run `make help` for the list.
+
+SHELL := /bin/bash
+CARGO := cargo
+WASM := target/wasm32-unknown-unknown/release
+OUT := target/release
+
+.PHONY: help setup plugin build demo verify fmt clippy test imports docs audit clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1|/' | column -t -s '|'
+
+setup: ## install what is missing (the wasm target, Debian packages); does nothing when nothing is missing
+	@./setup.sh
+
+plugin: setup ## build the components and put them beside the program
+	@echo "plugin: building the components for the sandbox"
+	@$(CARGO) build --locked --quiet --release --target wasm32-unknown-unknown -p connector-rss -p hostile-guest
+	@mkdir -p $(OUT)
+	@cp $(WASM)/connector_rss.wasm $(OUT)/connector.rss.wasm
+	@cp $(WASM)/hostile_guest.wasm $(OUT)/hostile.wasm
+
+build: plugin ## build the programs, with the same profile and features as the tests
+	@echo "build: building the programs (the first time takes some minutes: wasmtime)"
+	@$(CARGO) build --locked --release --workspace --bins --examples
+
+demo: build ## show it at work against a fake feed server on loopback
+	@exec $(OUT)/examples/demo
+
+verify: setup fmt plugin clippy test imports docs ## the test command: format, lints, all tests, imports, docs
+	@echo "verify: everything holds"
+
+fmt:
+	@echo "fmt: checking the format"
+	@$(CARGO) fmt --all --check
+
+clippy: plugin
+	@echo "clippy: lints, warnings denied"
+	@$(CARGO) clippy --locked --quiet --release --workspace --all-targets -- -D warnings
+	@$(CARGO) clippy --locked --quiet --release --target wasm32-unknown-unknown -p connector-rss -- -D warnings
+
+test: plugin
+	@echo "test: all tests"
+	@$(CARGO) test --locked --release --workspace
+
+imports: build
+	@echo "imports: the component asks for nothing but the contract"
+	@test "$$($(OUT)/host-shim inspect --json $(OUT)/connector.rss.wasm | tr ',' '\n' | grep -c 'corpus:connector/\(http\|log\)@')" = 2
+
+docs:
+	@echo "docs: building the documentation, warnings denied"
+	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --quiet --release --no-deps --workspace
+
+audit: setup ## licences, bans, duplicate versions (cargo-deny)
+	@command -v cargo-deny >/dev/null || { echo "audit: installing cargo-deny, which checks the dependencies"; $(CARGO) install --locked --quiet cargo-deny; }
+	@$(CARGO) deny --workspace check licenses bans sources
+
+clean: ## remove what was built
+	@$(CARGO) clean
