@@ -76,7 +76,7 @@ async fn poll(plugin: &Plugin, client: &Client, url: &str, checkpoint: Option<St
 }
 
 fn table(items: &[Item]) {
-    println!("  {:<42} {:<14} {:<24} {}", "KEY", "REVISION", "TITLE", "PUBLISHED");
+    println!("  {:<42} {:<14} {:<24} PUBLISHED", "KEY", "REVISION", "TITLE");
     for item in items {
         let title = item.parts.iter().find(|p| p.key == "title").map_or("", |p| p.text.as_str());
         let published = item

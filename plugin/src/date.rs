@@ -159,7 +159,7 @@ pub fn rfc3339(seconds: i64) -> String {
 }
 
 /// Takes digits off the front; `None` where there are none or more than `most`.
-fn digits<'a>(text: &'a str, least: usize, most: usize) -> Option<(i64, &'a str)> {
+fn digits(text: &str, least: usize, most: usize) -> Option<(i64, &str)> {
     let count = text.bytes().take_while(u8::is_ascii_digit).count();
     if count < least || count > most {
         return None;

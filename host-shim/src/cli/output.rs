@@ -89,7 +89,7 @@ fn fit(text: &str, width: usize) -> String {
 
 /// Items as a table for people: key, revision, title, published.
 pub(super) fn table(items: &[Item]) -> Result<(), CliError> {
-    line(&format!("  {:<44} {:<12} {:<40} {}", "KEY", "REVISION", "TITLE", "PUBLISHED"))?;
+    line(&format!("  {:<44} {:<12} {:<40} PUBLISHED", "KEY", "REVISION", "TITLE"))?;
     for item in items {
         let title = item.parts.iter().find(|p| p.key == "title").map_or("", |p| p.text.as_str());
         let published = item

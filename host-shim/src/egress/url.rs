@@ -188,8 +188,9 @@ pub fn judge(written: &str, exceptions: &UrlExceptions) -> Result<Target, UrlRef
     url.set_fragment(None);
     let host = host(&url, written_authority)?;
     let port = url.port_or_known_default().ok_or(UrlRefusal::Port)?;
-    let port_allowed = matches!(port, 80 | 443) || (port >= 1_024 && !REFUSED_PORTS.contains(&port));
-    if !port_allowed && !(exceptions.any_port && port != 0) {
+    let serves_feeds = matches!(port, 80 | 443) || (port >= 1_024 && !REFUSED_PORTS.contains(&port));
+    let excepted = exceptions.any_port && port != 0;
+    if !serves_feeds && !excepted {
         return Err(UrlRefusal::Port);
     }
     Ok(Target { url, host, port })

@@ -3,6 +3,14 @@
 //! They need the built components beside the program; `make verify` builds them first.
 
 #![allow(unreachable_pub, reason = "one crate of tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "a test fails loudly"
+)]
 
 mod cli;
 mod egress;

@@ -172,7 +172,7 @@ fn comment_end(text: &str) -> usize {
 fn tag_end(bytes: &[u8], at: usize) -> (usize, usize, bool) {
     let is_break = |b: &u8| b.is_ascii_whitespace() || matches!(b, b'/' | b'>');
     let rest = bytes.get(at..).unwrap_or(&[]);
-    let name_end = at + rest.iter().position(|b| is_break(b)).unwrap_or(rest.len());
+    let name_end = at + rest.iter().position(is_break).unwrap_or(rest.len());
     let mut i = name_end;
     let mut after_equals = false;
     while let Some(&b) = bytes.get(i) {
