@@ -4,6 +4,7 @@
 //! what goes wrong on the way. The same server answers a control endpoint under `/_control/`, so that a script or a
 //! person can edit a document and read what was requested. It has no clock: dates come from a counter.
 
+mod caller;
 mod control;
 mod respond;
 mod route;
@@ -15,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wiremock::matchers::any;
 use wiremock::{Mock, MockServer};
 
+pub use caller::{Answer, Caller};
 pub use route::{Auth, Coding, EtagMode, Redirect, Route};
 
 /// Requests that are remembered; the oldest go first.

@@ -4,12 +4,19 @@
 //!
 //! ```text
 //! cli, api
-//! runner (and corpus)
+//! corpus
+//! runner
 //! store        engine
 //!              egress
 //! ```
 
+pub mod api;
 pub mod cli;
+pub mod config;
+pub mod corpus;
 pub mod egress;
 pub mod engine;
+mod ids;
 pub mod runner;
+pub mod server;
+pub mod store;

@@ -9,6 +9,7 @@ mod output;
 mod parse;
 mod poll;
 mod render;
+mod serve;
 mod setup;
 
 use std::path::PathBuf;
@@ -39,6 +40,8 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Serve the REST API, with the schedule and the embedded store.
+    Serve(serve::Arguments),
     /// Poll one feed once, through the component.
     Poll(poll::Arguments),
     /// Read stored documents through the component, without a network.
@@ -55,6 +58,7 @@ enum Command {
 pub async fn run(cli: Cli) -> ExitCode {
     let common = setup::Common { plugin: cli.plugin, json: cli.json };
     let result = match cli.command {
+        Command::Serve(arguments) => serve::run(&common, arguments).await,
         Command::Poll(arguments) => poll::run(&common, arguments).await,
         Command::Parse(arguments) => parse::run(&common, arguments).await,
         Command::Render(arguments) => render::run(&common, arguments).await,

@@ -22,6 +22,9 @@ pub(super) enum CliError {
     /// The way out.
     #[error("{0}")]
     Egress(#[from] crate::egress::error::Failure),
+    /// The service.
+    #[error("{0}")]
+    Start(#[from] crate::server::StartError),
     /// A file.
     #[error("cannot {action} {path}: {source}")]
     File {

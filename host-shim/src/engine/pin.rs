@@ -40,6 +40,12 @@ impl Digest {
         Some(Self(bytes))
     }
 
+    /// A digest that was stored.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
     /// 64 hexadecimal digits.
     #[must_use]
     pub fn hex(&self) -> String {
@@ -113,7 +119,9 @@ mod tests {
         assert_eq!(digest.to_string(), format!("sha256:{hex}"));
         assert_eq!(Digest::parse(hex), Some(digest));
         assert_eq!(Digest::parse(&format!("sha256:{}", hex.to_uppercase())), Some(digest));
-        for bad in ["", "sha256:", &hex[1..], "zz7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"] {
+        for bad in
+            ["", "sha256:", hex.get(1..).unwrap(), "zz7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"]
+        {
             assert_eq!(Digest::parse(bad), None);
         }
     }

@@ -87,9 +87,15 @@ impl Session {
         Self { plugin, upstream, call, begun: Instant::now(), over: false, usage: Usage::default() }
     }
 
+    /// Whether the page that came last was the last one.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.over || self.call.page_in_run >= MAX_PAGES || self.begun.elapsed() >= MAX_RUN_TIME
+    }
+
     /// The next page, or why there is none; `None` when the run is over.
     pub async fn next(&mut self) -> Option<Result<Page, RunError>> {
-        if self.over || self.call.page_in_run >= MAX_PAGES || self.begun.elapsed() >= MAX_RUN_TIME {
+        if self.is_over() {
             return None;
         }
         let (result, usage) = self.plugin.fetch(&self.call, Arc::clone(&self.upstream)).await;

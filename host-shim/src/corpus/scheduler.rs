@@ -1,0 +1,106 @@
+//! The scheduler: claims what is due, the longest due first, and runs it within its bounds.
+//!
+//! Its cost does not grow with instances that are not due: it asks the store for what is due and for the next time.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::task::JoinSet;
+
+use super::{LEASE, Service};
+use crate::store::model::Claim;
+
+/// The longest sleep between two looks: the clock may jump, and a second process may have written.
+const MAX_SLEEP: Duration = Duration::from_secs(1);
+
+/// The shortest sleep, so that a store that fails is not asked without end.
+const MIN_SLEEP: Duration = Duration::from_millis(10);
+
+/// How long runs in flight may take to end when the service stops.
+const GRACE: Duration = Duration::from_secs(8);
+
+/// A scheduler that has not looked for so long is stuck.
+const STUCK: Duration = Duration::from_secs(30);
+
+impl Service {
+    /// Runs what is due until `stop` says so; then waits for the runs in flight, for at most [`GRACE`].
+    pub async fn schedule(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+        let mut running = JoinSet::new();
+        while !*stop.borrow() {
+            let sleep = self.look(&mut running).await;
+            tokio::select! {
+                () = tokio::time::sleep(sleep) => {}
+                () = self.wake.notified() => {}
+                changed = stop.changed() => if changed.is_err() { break },
+            }
+            while running.try_join_next().is_some() {}
+        }
+        let drained = tokio::time::timeout(GRACE, async { while running.join_next().await.is_some() {} }).await;
+        if drained.is_err() {
+            tracing::warn!(
+                runs = running.len(),
+                "runs in flight were cut off; they start again from their checkpoints"
+            );
+        }
+    }
+
+    /// Starts what is due and what there is room for; returns how long to sleep.
+    async fn look(self: &Arc<Self>, running: &mut JoinSet<()>) -> Duration {
+        self.looked_at.store(self.now_ms(), Ordering::Relaxed);
+        let mut permits: Vec<OwnedSemaphorePermit> = Vec::new();
+        while let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() {
+            permits.push(permit);
+        }
+        if permits.is_empty() {
+            // The end of a run wakes the scheduler.
+            return MAX_SLEEP;
+        }
+        let (now, room) = (self.now_ms(), u32::try_from(permits.len()).unwrap_or(u32::MAX));
+        let lease = now + i64::try_from(LEASE.as_millis()).unwrap_or(0);
+        let claimed = self.store(move |store| store.claim_due(now, lease, room)).await;
+        let claims = match claimed {
+            Ok(claims) => claims,
+            Err(error) => {
+                tracing::error!(%error, "the store could not be asked for what is due");
+                return MAX_SLEEP;
+            }
+        };
+        for (claim, permit) in claims.into_iter().zip(permits) {
+            self.start(running, claim, permit);
+        }
+        match self.store(move |store| store.next_due(now)).await {
+            Ok(Some(at)) => {
+                Duration::from_millis(u64::try_from(at - self.now_ms()).unwrap_or(0)).clamp(MIN_SLEEP, MAX_SLEEP)
+            }
+            _ => MAX_SLEEP,
+        }
+    }
+
+    fn start(self: &Arc<Self>, running: &mut JoinSet<()>, claim: Claim, permit: OwnedSemaphorePermit) {
+        let service = Arc::clone(self);
+        running.spawn(async move {
+            let started = claim.started_at;
+            let summary = service.run(claim).await;
+            tracing::info!(
+                run = summary.run_id,
+                outcome = summary.outcome.map_or("lost", crate::store::model::Outcome::name),
+                code = summary.code,
+                new = summary.brought.new,
+                changed = summary.brought.changed,
+                ms = service.now_ms() - started,
+                "run"
+            );
+            drop(permit);
+            service.wake();
+        });
+    }
+
+    /// Whether the scheduler looks at its work.
+    #[must_use]
+    pub fn is_scheduling(&self) -> bool {
+        let since = self.now_ms() - self.looked_at.load(Ordering::Relaxed);
+        since < i64::try_from(STUCK.as_millis()).unwrap_or(i64::MAX)
+    }
+}

@@ -1,0 +1,176 @@
+//! The whole service as one value: store, components, scheduler and API, started and stopped together.
+//!
+//! Owns the order of start and stop and the lock on the data folder. The command line prints what it says.
+
+use std::fs::{self, File, TryLockError};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::api::{Api, Keys, new_key};
+use crate::config::Config;
+use crate::corpus::clock::System;
+use crate::corpus::pins::Pins;
+use crate::corpus::{Service, Settings};
+use crate::egress::client::Client;
+use crate::egress::dial::Tls;
+use crate::egress::error::Failure;
+use crate::egress::resolver::Dns;
+use crate::engine::error::PinError;
+use crate::engine::image::Cache;
+use crate::engine::limits::Limits;
+use crate::engine::runtime::Runtime;
+use crate::ids;
+use crate::store::sqlite::Sqlite;
+use crate::store::{Store, StoreError};
+
+/// Why the service does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The data folder cannot be used.
+    #[error("cannot use the data folder {path}: {source}")]
+    Folder {
+        /// Folder.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Another process has it.
+    #[error("another process serves {0}; stop it first")]
+    Locked(PathBuf),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {source}; choose another address with listen")]
+    Listen {
+        /// Address.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The store.
+    #[error("{0}")]
+    Store(#[from] StoreError),
+    /// The sandbox.
+    #[error("{0}")]
+    Sandbox(#[from] PinError),
+    /// The way out.
+    #[error("{0}")]
+    Egress(#[from] Failure),
+    /// No randomness.
+    #[error("the machine has no randomness for a key: {0}")]
+    Randomness(getrandom::Error),
+}
+
+/// A running service.
+#[derive(Debug)]
+pub struct Server {
+    /// Where the API listens.
+    pub address: SocketAddr,
+    /// The key that the first start made; it is shown here and nowhere else.
+    pub first_key: Option<String>,
+    /// Kinds with the component that serves each.
+    pub kinds: Vec<String>,
+    /// What an operator should know: pins left out, what is open, what was cut off.
+    pub warnings: Vec<String>,
+    /// The service itself, for callers inside the process.
+    pub service: Arc<Service>,
+    stop: watch::Sender<bool>,
+    scheduler: JoinHandle<()>,
+    http: JoinHandle<std::io::Result<()>>,
+    _lock: File,
+}
+
+impl Server {
+    /// Starts the service: lock, store, components, scheduler, API.
+    ///
+    /// # Errors
+    /// The first of these that fails. A component that cannot be used is a warning.
+    pub async fn start(config: &Config) -> Result<Self, StartError> {
+        let lock = lock(&config.data_dir)?;
+        let store: Arc<dyn Store> = Arc::new(Sqlite::open(&config.data_dir)?);
+        let mut warnings = Vec::new();
+        let service = service(config, Arc::clone(&store), &mut warnings).await?;
+        let (keys, first_key) = keys(&*store)?;
+        let failed = |source| StartError::Listen { address: config.listen, source };
+        let listener = TcpListener::bind(config.listen).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let (stop, stopping) = watch::channel(false);
+        let scheduler = tokio::spawn(Arc::clone(&service).schedule(stopping.clone()));
+        let router = Api::new(Arc::clone(&service), keys).router();
+        let mut until = stopping;
+        let http = tokio::spawn(async move {
+            let stopped = async move { while !*until.borrow() && until.changed().await.is_ok() {} };
+            axum::serve(listener, router).with_graceful_shutdown(stopped).await
+        });
+        let kinds = service
+            .pins()
+            .iter()
+            .map(|(kind, p)| format!("{kind}: {} {}", p.plugin.descriptor().id, p.plugin.digest()))
+            .collect();
+        Ok(Self { address, first_key, kinds, warnings, service, stop, scheduler, http, _lock: lock })
+    }
+
+    /// Stops the service: no new runs and calls, those in flight end, within ten seconds.
+    pub async fn stop(self) {
+        // Nobody is left to tell when the receivers are gone already.
+        let _ = self.stop.send(true);
+        if let Err(error) = self.scheduler.await {
+            tracing::error!(%error, "the scheduler ended badly");
+        }
+        // A caller that holds its connection open must not hold the process.
+        self.http.abort();
+    }
+}
+
+/// One process owns a data folder.
+fn lock(folder: &Path) -> Result<File, StartError> {
+    let failed = |source| StartError::Folder { path: folder.to_owned(), source };
+    fs::create_dir_all(folder).map_err(failed)?;
+    let file = File::options().create(true).truncate(false).write(true).open(folder.join("lock")).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(StartError::Locked(folder.to_owned())),
+        Err(TryLockError::Error(e)) => Err(failed(e)),
+    }
+}
+
+async fn service(
+    config: &Config,
+    store: Arc<dyn Store>,
+    warnings: &mut Vec<String>,
+) -> Result<Arc<Service>, StartError> {
+    let runtime = Runtime::new(Limits::DEFAULT)?;
+    let cache = Cache::open(&config.data_dir.join("images"));
+    let (pins, refused) = Pins::load(&runtime, &config.plugins, cache.as_ref()).await;
+    warnings.extend(refused.iter().map(|error| format!("a pin is left out: {error}")));
+    for (kind, _) in pins.iter().filter(|(_, p)| p.open) {
+        warnings.push(format!("kind {kind} may request private addresses (allow_private_addresses)"));
+    }
+    let dns = if config.dns_servers.is_empty() { Dns::system()? } else { Dns::servers(&config.dns_servers)? };
+    let client = Client::new(Arc::new(dns), Tls::new(&[])?, &config.user_agent)?;
+    let settings =
+        Settings { min_interval_seconds: config.min_interval_seconds, max_concurrent_runs: config.max_concurrent_runs };
+    let service = Service::new(store, pins, client, Arc::new(System), settings);
+    let now = service.now_ms();
+    let abandoned = service.store(move |store| store.recover(now)).await?;
+    if abandoned > 0 {
+        warnings
+            .push(format!("{abandoned} runs were cut off by the last stop; they start again from their checkpoints"));
+    }
+    Ok(service)
+}
+
+/// The keys of the store; the first start makes one.
+fn keys(store: &dyn Store) -> Result<(Keys, Option<String>), StartError> {
+    let hashes = store.api_keys()?;
+    if !hashes.is_empty() {
+        return Ok((Keys::new(hashes), None));
+    }
+    let (key, hash) = new_key().map_err(StartError::Randomness)?;
+    let now = jiff::Timestamp::now().as_millisecond();
+    store.add_api_key(&ids::new("key", now), hash, now)?;
+    Ok((Keys::new(vec![hash]), Some(key)))
+}

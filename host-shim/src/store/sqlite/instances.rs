@@ -1,0 +1,182 @@
+//! Writes about corpora, instances and claims.
+
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use serde_json::{Value, json};
+
+use super::rows::{self, INSTANCE, read_instance};
+use crate::ids;
+use crate::store::model::{Claim, Corpus, Idempotency, Instance, NewInstance};
+use crate::store::{Created, Result, StoreError};
+
+pub(super) fn change(
+    t: &Transaction<'_>,
+    at: i64,
+    kind: &str,
+    corpus_id: &str,
+    resource: (&str, &str),
+    data: &Value,
+) -> Result<()> {
+    t.prepare_cached(
+        "INSERT INTO change (at, type, corpus_id, resource_kind, resource_id, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    )?
+    .execute(params![at, kind, corpus_id, resource.0, resource.1, data.to_string()])?;
+    Ok(())
+}
+
+pub(super) fn used(connection: &Connection, once: &Idempotency) -> Result<Option<String>> {
+    let found: Option<(Vec<u8>, String)> = connection
+        .prepare_cached("SELECT request, resource_id FROM idempotency WHERE scope = ?1 AND key = ?2")?
+        .query_row(params![once.scope, once.key], |r| Ok((r.get(0)?, r.get(1)?)))
+        .optional()?;
+    match found {
+        Some((request, _)) if request != once.request => Err(StoreError::IdempotencyConflict),
+        found => Ok(found.map(|(_, id)| id)),
+    }
+}
+
+pub(super) fn remember(t: &Transaction<'_>, once: &Idempotency, resource_id: &str, now: i64) -> Result<()> {
+    t.execute(
+        "INSERT OR IGNORE INTO idempotency (scope, key, request, resource_id, at) VALUES (?1, ?2, ?3, ?4, ?5)",
+        params![once.scope, once.key, once.request, resource_id, now],
+    )?;
+    Ok(())
+}
+
+pub(super) fn create_corpus(t: &Transaction<'_>, corpus: Corpus, once: &Idempotency) -> Result<Created<Corpus>> {
+    if let Some(id) = used(t, once)? {
+        return Ok(Created { value: super::reads::corpus(t, &id)?, replayed: true });
+    }
+    t.execute(
+        "INSERT INTO corpus (corpus_id, name, created_at) VALUES (?1, ?2, ?3)",
+        params![corpus.corpus_id, corpus.name, corpus.created_at],
+    )?;
+    remember(t, once, &corpus.corpus_id, corpus.created_at)?;
+    let resource = ("corpus", corpus.corpus_id.as_str());
+    change(t, corpus.created_at, "corpus.created", &corpus.corpus_id, resource, &json!({"name": corpus.name}))?;
+    Ok(Created { value: corpus, replayed: false })
+}
+
+pub(super) fn create(
+    t: &Transaction<'_>,
+    new: &NewInstance,
+    once: &Idempotency,
+    now: i64,
+) -> Result<Created<Instance>> {
+    if let Some(id) = used(t, once)? {
+        return Ok(Created { value: rows::instance(t, &id)?, replayed: true });
+    }
+    super::reads::corpus(t, &new.corpus_id)?;
+    t.execute(
+        "INSERT INTO instance (connector_id, corpus_id, source_namespace, name, labels, kind, config, interval_seconds, \
+         silent_after_seconds, credential_warning_seconds, created_at, checkpoint, next_run_at, next_run_because, health) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?11, 'created', 'active')",
+        params![
+            new.connector_id,
+            new.corpus_id,
+            new.source_namespace,
+            new.name,
+            new.labels.to_string(),
+            new.kind,
+            new.config.to_string(),
+            new.interval_seconds,
+            new.silent_after_seconds,
+            new.credential_warning_seconds,
+            now,
+            new.checkpoint,
+        ],
+    )?;
+    remember(t, once, &new.connector_id, now)?;
+    let data = json!({"kind": new.kind, "source_namespace": new.source_namespace, "name": new.name});
+    change(t, now, "connector.created", &new.corpus_id, ("connector", &new.connector_id), &data)?;
+    Ok(Created { value: rows::instance(t, &new.connector_id)?, replayed: false })
+}
+
+pub(super) fn disable(t: &Transaction<'_>, connector_id: &str, now: i64) -> Result<Instance> {
+    let instance = rows::instance(t, connector_id)?;
+    if instance.disabled_at.is_some() {
+        return Ok(instance);
+    }
+    // A run in flight writes nothing more: its fence is not the newest any longer.
+    t.execute(
+        "UPDATE instance SET disabled_at = ?2, lease_until = 0, fence = fence + 1, health = 'disabled' \
+         WHERE connector_id = ?1",
+        params![connector_id, now],
+    )?;
+    t.execute(
+        "UPDATE run SET outcome = 'abandoned', ended_at = ?2 WHERE instance = ?1 AND outcome = 'running'",
+        params![instance.seq, now],
+    )?;
+    let corpus_id = &instance.new.corpus_id;
+    change(t, now, "connector.disabled", corpus_id, ("connector", connector_id), &json!({}))?;
+    let data = json!({"from": instance.health, "to": "disabled"});
+    change(t, now, "connector.health_changed", corpus_id, ("connector", connector_id), &data)?;
+    rows::instance(t, connector_id)
+}
+
+pub(super) fn pull_in(t: &Transaction<'_>, connector_id: &str, at: i64, because: &str) -> Result<i64> {
+    t.execute(
+        "UPDATE instance SET next_run_at = ?2, next_run_because = ?3 WHERE connector_id = ?1 AND next_run_at > ?2",
+        params![connector_id, at, because],
+    )?;
+    rows::instance(t, connector_id).map(|i| i.next_run_at)
+}
+
+pub(super) fn claim_due(t: &Transaction<'_>, now: i64, lease_until: i64, limit: u32) -> Result<Vec<Claim>> {
+    let due: Vec<Instance> = t
+        .prepare_cached(&format!(
+            "SELECT {INSTANCE} FROM instance WHERE disabled_at IS NULL AND next_run_at <= ?1 AND lease_until <= ?1 \
+             ORDER BY next_run_at, seq LIMIT ?2"
+        ))?
+        .query_map(params![now, limit], read_instance)?
+        .collect::<rusqlite::Result<_>>()?;
+    due.into_iter().map(|instance| begin(t, instance, now, lease_until)).collect()
+}
+
+pub(super) fn claim(t: &Transaction<'_>, connector_id: &str, now: i64, lease_until: i64) -> Result<Option<Claim>> {
+    let instance = rows::instance(t, connector_id)?;
+    let lease: i64 = t.query_row("SELECT lease_until FROM instance WHERE seq = ?1", [instance.seq], |r| r.get(0))?;
+    if instance.disabled_at.is_some() || lease > now {
+        return Ok(None);
+    }
+    begin(t, instance, now, lease_until).map(Some)
+}
+
+type Digests = (Option<Vec<u8>>, Option<Vec<u8>>);
+
+fn begin(t: &Transaction<'_>, instance: Instance, now: i64, lease_until: i64) -> Result<Claim> {
+    t.prepare_cached("UPDATE instance SET lease_until = ?2, fence = fence + 1, last_run_at = ?3 WHERE seq = ?1")?
+        .execute(params![instance.seq, lease_until, now])?;
+    let (fence, checkpoint, (body, plugin)): (i64, Option<String>, Digests) = t
+        .prepare_cached("SELECT fence, checkpoint, body_digest, body_plugin FROM instance WHERE seq = ?1")?
+        .query_row([instance.seq], |r| Ok((r.get(0)?, r.get(1)?, (r.get(2)?, r.get(3)?))))?;
+    // A lease that ran out belongs to a run that nobody will end.
+    t.prepare_cached(
+        "UPDATE run SET outcome = 'abandoned', ended_at = ?2 WHERE instance = ?1 AND outcome = 'running'",
+    )?
+    .execute(params![instance.seq, now])?;
+    let run_id = ids::new("run", now);
+    t.prepare_cached(
+        "INSERT INTO run (run_id, instance, fence, started_at, outcome) VALUES (?1, ?2, ?3, ?4, 'running')",
+    )?
+    .execute(params![run_id, instance.seq, fence, now])?;
+    let digest = |bytes: Option<Vec<u8>>| bytes.and_then(|b| <[u8; 32]>::try_from(b).ok());
+    Ok(Claim { instance, run_id, fence, started_at: now, checkpoint, body: digest(body).zip(digest(plugin)) })
+}
+
+pub(super) fn recover(t: &Transaction<'_>, now: i64) -> Result<u32> {
+    t.execute("UPDATE instance SET lease_until = 0 WHERE lease_until > 0", [])?;
+    let abandoned =
+        t.execute("UPDATE run SET outcome = 'abandoned', ended_at = ?1 WHERE outcome = 'running'", [now])?;
+    Ok(u32::try_from(abandoned).unwrap_or(u32::MAX))
+}
+
+pub(super) fn tell_health(t: &Transaction<'_>, connector_id: &str, health: &str, now: i64) -> Result<bool> {
+    let instance = rows::instance(t, connector_id)?;
+    if instance.health == health {
+        return Ok(false);
+    }
+    t.execute("UPDATE instance SET health = ?2 WHERE seq = ?1", params![instance.seq, health])?;
+    let data = json!({"from": instance.health, "to": health});
+    change(t, now, "connector.health_changed", &instance.new.corpus_id, ("connector", connector_id), &data)?;
+    Ok(true)
+}
