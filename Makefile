@@ -5,7 +5,7 @@ CARGO := cargo
 WASM := target/wasm32-unknown-unknown/release
 OUT := target/release
 
-.PHONY: help setup plugin build demo verify fmt clippy test imports docs audit clean
+.PHONY: help setup plugin build demo run chaos verify fmt clippy test imports docs audit clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1|/' | column -t -s '|'
@@ -26,6 +26,12 @@ build: plugin ## build the programs, with the same profile and features as the t
 
 demo: build ## show it at work against a fake feed server on loopback
 	@exec $(OUT)/examples/demo
+
+run: build ## serve a data folder (./data, or CONFIG=file.toml)
+	@exec $(OUT)/host-shim serve $(if $(CONFIG),--config $(CONFIG))
+
+chaos: plugin ## kill the program sixty times while it polls changing feeds, then compare the store with what was served
+	@CHAOS_KILLS=$${CHAOS_KILLS:-60} $(CARGO) test --locked --release --workspace --test it chaos:: -- --nocapture
 
 verify: setup fmt plugin clippy test imports docs ## the test command: format, lints, all tests, imports, docs
 	@echo "verify: everything holds"

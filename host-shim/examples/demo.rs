@@ -173,12 +173,9 @@ async fn demo() -> Result<(), Failure> {
         let versions = until(&caller, &format!("{record_path}/versions"), |v| items(v).len() == n).await?;
         for v in items(&versions) {
             let whole = get(&caller, &format!("{record_path}/versions/{}", text(v, "/version_id"))).await?;
-            println!(
-                "   {} {:.19} {}",
-                v["ordinal"],
-                text(v, "/revision"),
-                text(&whole, "/manifest/parts/1/content/text")
-            );
+            let ordinal = v.pointer("/ordinal").and_then(Value::as_u64).unwrap_or(0);
+            let (revision, body) = (text(v, "/revision"), text(&whole, "/manifest/parts/1/content/text"));
+            println!("   {ordinal} {revision:.19} {body}");
         }
         println!();
     }
@@ -195,7 +192,8 @@ async fn demo() -> Result<(), Failure> {
     let almanac = ids.get(1).ok_or("there is no second feed")?;
     let listed = |c: &Value| c.pointer("/counts/listed").and_then(Value::as_u64) == Some(1);
     let shown = until(&caller, &format!("/v0/connectors/{almanac}"), listed).await?;
-    println!("   the document lists {}, the corpus has {}", shown["counts"]["listed"], shown["counts"]["records"]);
+    let count = |name: &str| shown.pointer(&format!("/counts/{name}")).and_then(Value::as_u64).unwrap_or(0);
+    println!("   the document lists {}, the corpus has {}", count("listed"), count("records"));
     let after = items(&get(&caller, &format!("/v0/records?corpus_id={corpus}")).await?).len();
     if after != before {
         return Err("a record went away".into());

@@ -3,31 +3,62 @@
 //! Owns the escaping of Go's `encoding/json`, which Quivr's plugin hashes: `<`, `>` and `&` as `\u003c`, `\u003e`,
 //! `\u0026`, U+2028 and U+2029 escaped, other characters raw. Members are written in the order given.
 
+use sha2::{Digest, Sha256};
+
+/// Where JSON goes: into a text, or straight into a hash.
+pub trait Sink {
+    /// Takes the next piece.
+    fn put(&mut self, text: &str);
+}
+
+impl Sink for String {
+    fn put(&mut self, text: &str) {
+        self.push_str(text);
+    }
+}
+
+impl Sink for Sha256 {
+    fn put(&mut self, text: &str) {
+        self.update(text.as_bytes());
+    }
+}
+
 /// Writes one JSON object; empty members are left out by the caller's choice of method.
 #[derive(Debug, Default)]
-pub struct Object {
-    out: String,
+pub struct Object<S = String> {
+    out: S,
+    has_members: bool,
 }
 
 impl Object {
-    /// Starts an object.
+    /// Starts an object as a text.
     #[must_use]
     pub fn new() -> Self {
-        Self { out: "{".to_owned() }
+        Self::over(String::new())
+    }
+}
+
+impl<S: Sink> Object<S> {
+    /// Starts an object in a sink.
+    #[must_use]
+    pub fn over(mut out: S) -> Self {
+        out.put("{");
+        Self { out, has_members: false }
     }
 
     fn name(&mut self, name: &str) {
-        if self.out.len() > 1 {
-            self.out.push(',');
+        if self.has_members {
+            self.out.put(",");
         }
+        self.has_members = true;
         string(&mut self.out, name);
-        self.out.push(':');
+        self.out.put(":");
     }
 
     /// A member whose value is JSON already.
     pub fn raw(&mut self, name: &str, json: &str) {
         self.name(name);
-        self.out.push_str(json);
+        self.out.put(json);
     }
 
     /// A string member, also when it is empty.
@@ -44,19 +75,19 @@ impl Object {
     }
 
     /// A list member unless it is empty; each element is written by `write`.
-    pub fn list_unless_empty<T>(&mut self, name: &str, list: &[T], mut write: impl FnMut(&mut String, &T)) {
+    pub fn list_unless_empty<T>(&mut self, name: &str, list: &[T], mut write: impl FnMut(&mut S, &T)) {
         if list.is_empty() {
             return;
         }
         self.name(name);
-        self.out.push('[');
+        self.out.put("[");
         for (n, element) in list.iter().enumerate() {
             if n > 0 {
-                self.out.push(',');
+                self.out.put(",");
             }
             write(&mut self.out, element);
         }
-        self.out.push(']');
+        self.out.put("]");
     }
 
     /// `true` unless it is false.
@@ -66,18 +97,17 @@ impl Object {
         }
     }
 
-    /// The finished object.
+    /// The sink with the finished object.
     #[must_use]
-    pub fn finish(mut self) -> String {
-        self.out.push('}');
+    pub fn finish(mut self) -> S {
+        self.out.put("}");
         self.out
     }
 }
 
 /// Appends a JSON string.
-pub fn string(out: &mut String, value: &str) {
-    out.reserve(value.len() + 2);
-    out.push('"');
+pub fn string(out: &mut impl Sink, value: &str) {
+    out.put("\"");
     let bytes = value.as_bytes();
     let mut start = 0;
     for (at, &b) in bytes.iter().enumerate() {
@@ -87,26 +117,22 @@ pub fn string(out: &mut String, value: &str) {
         if !line_separator && !matches!(b, 0..=0x1F | b'"' | b'\\' | b'<' | b'>' | b'&') {
             continue;
         }
-        out.push_str(value.get(start..at).unwrap_or(""));
+        out.put(value.get(start..at).unwrap_or(""));
         start = at + if line_separator { 3 } else { 1 };
         match b {
-            b'"' => out.push_str("\\\""),
-            b'\\' => out.push_str("\\\\"),
-            b'\n' => out.push_str("\\n"),
-            b'\r' => out.push_str("\\r"),
-            b'\t' => out.push_str("\\t"),
-            0x08 => out.push_str("\\b"),
-            0x0C => out.push_str("\\f"),
-            0xE2 => out.push_str(if bytes.get(at + 2) == Some(&0xA8) { "\\u2028" } else { "\\u2029" }),
-            _ => {
-                out.push_str("\\u00");
-                out.push(char::from_digit(u32::from(b >> 4), 16).unwrap_or('0'));
-                out.push(char::from_digit(u32::from(b & 15), 16).unwrap_or('0'));
-            }
+            b'"' => out.put("\\\""),
+            b'\\' => out.put("\\\\"),
+            b'\n' => out.put("\\n"),
+            b'\r' => out.put("\\r"),
+            b'\t' => out.put("\\t"),
+            0x08 => out.put("\\b"),
+            0x0C => out.put("\\f"),
+            0xE2 => out.put(if bytes.get(at + 2) == Some(&0xA8) { "\\u2028" } else { "\\u2029" }),
+            _ => out.put(&format!("\\u{b:04x}")),
         }
     }
-    out.push_str(value.get(start..).unwrap_or(""));
-    out.push('"');
+    out.put(value.get(start..).unwrap_or(""));
+    out.put("\"");
 }
 
 /// The number of bytes that [`string`] would append.

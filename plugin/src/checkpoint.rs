@@ -6,7 +6,7 @@
 
 use serde::Deserialize;
 
-use crate::canonical::{self, Object};
+use crate::canonical::{self, Object, Sink};
 
 /// Entries of `seen` that are kept, the newest ones.
 pub const MAX_SEEN: usize = 2_000;
@@ -102,11 +102,11 @@ impl Checkpoint {
         json.text_unless_empty("not_before", &self.not_before);
         json.flag_if_set("partial", self.partial);
         json.list_unless_empty("seen", &self.seen, |out, s| {
-            out.push_str("{\"k\":");
+            out.put("{\"k\":");
             canonical::string(out, &s.k);
-            out.push_str(",\"r\":");
+            out.put(",\"r\":");
             canonical::string(out, &s.r);
-            out.push('}');
+            out.put("}");
         });
         json.text_unless_empty("reader", &self.reader);
         json.finish()

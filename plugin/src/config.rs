@@ -10,6 +10,9 @@ use crate::contract::Failure;
 /// Longest address of a feed in characters.
 pub const MAX_URL_CHARS: usize = 2_048;
 
+/// Characters of a reason that are told.
+const MAX_REASON_CHARS: usize = 200;
+
 /// JSON Schema of an instance's config.
 pub const CONFIG_SCHEMA: &str = r#"{
   "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -153,7 +156,9 @@ fn check_url(text: &str) -> Result<(), &'static str> {
 fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     if error.is_data() && (text.starts_with("unknown field") || text.starts_with("missing field")) {
-        return text.split(" at line").next().unwrap_or(&text).to_owned();
+        // The name of a member comes from whoever wrote the config, so it is cut and made one line.
+        let shown = text.split(" at line").next().unwrap_or(&text);
+        return shown.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MAX_REASON_CHARS).collect();
     }
     format!("unexpected value or form at line {} column {}", error.line(), error.column())
 }

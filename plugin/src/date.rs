@@ -7,6 +7,13 @@
 /// The longest text that is looked at; real dates have at most some forty characters.
 const MAX_LENGTH: usize = 128;
 
+/// The last instant that every reader of RFC 3339 takes, 9999-12-30T22:00:00Z; some stop two hours before the year's
+/// end, since a zone may lie that far.
+const LAST: i64 = 253_402_207_200;
+
+/// The first: 0001-01-01T00:00:00Z.
+const FIRST: i64 = -62_135_596_800;
+
 /// Seconds of a day.
 const DAY: i64 = 86_400;
 
@@ -122,7 +129,8 @@ impl Civil {
             return None;
         }
         let clock = self.hour * 3_600 + self.minute * 60 + self.second.min(59);
-        Some(days_from_civil(self.year, self.month, self.day) * DAY + clock - self.offset_minutes * 60)
+        let seconds = days_from_civil(self.year, self.month, self.day) * DAY + clock - self.offset_minutes * 60;
+        (FIRST..=LAST).contains(&seconds).then_some(seconds)
     }
 }
 
@@ -425,6 +433,8 @@ mod tests {
             "12",
             "99999999999999999",
             "2026-09-02T07:15:00+99:00",
+            "Fri, 31 Dec 9999 23:59:59 GMT",
+            "0001-01-01T00:00:00+05:00",
             "02 Foo 2026",
             "\u{661}\u{662}",
             "2026-09-02T07:15:00 Mars",

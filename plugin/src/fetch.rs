@@ -25,6 +25,9 @@ pub const ACCEPT: &str = "application/rss+xml, application/atom+xml, application
 /// The longest wait that a feed's `ttl` gets: one hour.
 pub const MAX_TTL_SECONDS: u64 = 3_600;
 
+/// Bytes of the diagnostics, by the contract.
+const MAX_DIAGNOSTICS_BYTES: usize = 16 * 1_024;
+
 /// Longest name of a declared dialect in diagnostics, in bytes.
 const MAX_DECLARED_BYTES: usize = 512;
 
@@ -65,19 +68,18 @@ pub fn fetch(http: &mut dyn Http, invocation: &Invocation) -> Result<Page, Failu
     }
     let conditional = !checkpoint.partial && !invocation.unconditional;
     let request = request(&call.config, conditional.then_some(&checkpoint), invocation.has_credential);
-    let response = http.send(&request).map_err(|e| status::no_response(&e))?;
+    let mut response = http.send(&request).map_err(|e| status::no_response(&e))?;
     let outcome = status::outcome(&response, call.now)?;
     let repeats = response.unchanged && !checkpoint.partial && !checkpoint.is_foreign();
     if outcome == Outcome::NotModified || repeats {
         return Ok(unchanged(checkpoint, &call, &response, outcome));
     }
-    let hints = |pace| hints::hints(&response, pace, call.now);
     let charset = response.header("content-type").and_then(decode::charset).map(str::to_owned);
     let base = Url::parse(&response.final_url).ok();
-    let text = decode::decode(response.body.clone(), charset.as_deref());
+    let text = decode::decode(std::mem::take(&mut response.body), charset.as_deref());
     let feed = parse::read(&text, base.as_ref()).map_err(|e| Failure::source("malformed_feed", e.to_string()))?;
     drop(text);
-    let hints = hints(Some(&feed.pace));
+    let hints = hints::hints(&response, Some(&feed.pace), call.now);
     Ok(changes(feed, checkpoint, &call, &response, hints))
 }
 
@@ -180,15 +182,27 @@ fn changes(feed: Feed, mut checkpoint: Checkpoint, call: &Call, response: &HttpR
     }
 }
 
-/// What an operator sees of the document.
+/// What an operator sees of the document; its texts are cut until the whole fits its bound.
 fn diagnostics(feed: &Feed, counts: Counts) -> String {
+    let mut bytes = MAX_METADATA_BYTES;
+    loop {
+        let json = diagnostics_within(feed, counts, bytes);
+        if json.len() <= MAX_DIAGNOSTICS_BYTES || bytes == 0 {
+            return json;
+        }
+        bytes /= 2;
+    }
+}
+
+/// The diagnostics with texts of at most so many bytes.
+fn diagnostics_within(feed: &Feed, counts: Counts, bytes: usize) -> String {
     let meta = &feed.meta;
     let mut about = Object::new();
-    about.text_unless_empty("title", &metadata_line(&meta.title));
-    about.text_unless_empty("link", clip(&meta.link, MAX_METADATA_BYTES));
-    about.text_unless_empty("description", &metadata_line(&meta.description));
-    about.text_unless_empty("language", clip(&meta.language, MAX_METADATA_BYTES));
-    about.text_unless_empty("icon", clip(&meta.icon, MAX_METADATA_BYTES));
+    about.text_unless_empty("title", clip(&metadata_line(&meta.title), bytes));
+    about.text_unless_empty("link", clip(&meta.link, bytes));
+    about.text_unless_empty("description", clip(&metadata_line(&meta.description), bytes));
+    about.text_unless_empty("language", clip(&meta.language, bytes));
+    about.text_unless_empty("icon", clip(&meta.icon, bytes));
     let mut numbers = Object::new();
     for (name, number) in [
         ("in_document", counts.in_document),
@@ -201,7 +215,8 @@ fn diagnostics(feed: &Feed, counts: Counts) -> String {
     let mut out = Object::new();
     out.text("dialect", meta.dialect.name());
     let format = if meta.dialect.format() == "json" { "json-feed" } else { meta.dialect.format() };
-    out.text("dialect_declared", clip(&format!("{format}-{}", meta.version), MAX_DECLARED_BYTES));
+    let declared = format!("{format}-{}", meta.version);
+    out.text("dialect_declared", clip(&declared, bytes.min(MAX_DECLARED_BYTES)));
     out.raw("counts", &numbers.finish());
     out.raw("feed", &about.finish());
     out.finish()

@@ -8,8 +8,9 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::canonical::{self, Object};
+use crate::canonical::{self, Object, Sink};
 use crate::date;
+use crate::html::key_text;
 use crate::model::{Author, Enclosure, IdOrigin, Item};
 
 /// Longest record key in bytes; a longer one is replaced by its hash.
@@ -154,12 +155,10 @@ pub fn sha256(bytes: &[u8]) -> String {
 }
 
 /// The record key, and what it was made from.
-///
-/// `texts` gives title and body text; it is only asked where guid and link are missing.
 #[must_use]
-pub fn record_key(metadata: &Metadata, origin: IdOrigin, texts: (&str, &str)) -> (String, KeyBasis) {
+pub fn record_key(metadata: &Metadata, item: &Item) -> (String, KeyBasis) {
     let (key, basis) = if !metadata.guid.is_empty() {
-        let basis = match origin {
+        let basis = match item.guid_origin {
             IdOrigin::Guid => KeyBasis::Guid,
             IdOrigin::AtomId => KeyBasis::AtomId,
             IdOrigin::JsonId => KeyBasis::JsonId,
@@ -169,17 +168,25 @@ pub fn record_key(metadata: &Metadata, origin: IdOrigin, texts: (&str, &str)) ->
     } else if !metadata.link.is_empty() {
         (metadata.link.clone(), KeyBasis::Link)
     } else {
-        let mut json = "[".to_owned();
-        canonical::string(&mut json, texts.0);
-        json.push(',');
-        canonical::string(&mut json, texts.1);
-        json.push(']');
-        (sha256(json.as_bytes()), KeyBasis::Content)
+        (content_key(item), KeyBasis::Content)
     };
     if key.len() > MAX_KEY_BYTES || key.contains('\0') {
         return (sha256(key.as_bytes()), basis);
     }
     (key, basis)
+}
+
+/// The key of an item without guid and link: a hash of its title and text. The texts are made by a rule of their own
+/// that never changes, so that a better rendering gives no item a new key.
+fn content_key(item: &Item) -> String {
+    let content_blank = item.content.raw.trim().is_empty();
+    let body = if content_blank { &item.summary } else { &item.content };
+    let mut json = "[".to_owned();
+    canonical::string(&mut json, &key_text::one_line(&item.title));
+    json.push(',');
+    canonical::string(&mut json, &key_text::text(body));
+    json.push(']');
+    sha256(json.as_bytes())
 }
 
 /// The short form of a key in the checkpoint: the first 8 bytes of its SHA-256 in hexadecimal.
@@ -194,10 +201,11 @@ pub fn short_revision(revision: &str) -> String {
     clip(revision.strip_prefix("sha256:").unwrap_or(revision), 16).to_owned()
 }
 
-/// The revision: a hash of the item's own fields. Raw title, content and summary enter unbounded, with their markup.
+/// The revision: a hash of the item's own fields. Raw title, content and summary enter unbounded, with their markup;
+/// they are hashed as they are escaped, so that no copy of them is made.
 #[must_use]
 pub fn revision(item: &Item, metadata: &Metadata, truncated: bool) -> String {
-    let mut json = Object::new();
+    let mut json = Object::over(Sha256::new());
     json.text_unless_empty("guid", &metadata.guid);
     json.text_unless_empty("link", &metadata.link);
     json.list_unless_empty("links", &metadata.links, |out, l| canonical::string(out, l));
@@ -206,16 +214,16 @@ pub fn revision(item: &Item, metadata: &Metadata, truncated: bool) -> String {
     json.text_unless_empty("summary", &item.summary.raw);
     write_lists(&mut json, metadata);
     json.flag_if_set("truncated", truncated);
-    sha256(json.finish().as_bytes())
+    format!("sha256:{}", hex(&json.finish().finalize()))
 }
 
 /// The members from `authors` to `enclosures`, which revision and extension share.
-pub(crate) fn write_lists(json: &mut Object, metadata: &Metadata) {
+pub(crate) fn write_lists<S: Sink>(json: &mut Object<S>, metadata: &Metadata) {
     json.list_unless_empty("authors", &metadata.authors, |out, a| {
         let mut author = Object::new();
         author.text_unless_empty("name", &a.name);
         author.text_unless_empty("email", &a.email);
-        out.push_str(&author.finish());
+        out.put(&author.finish());
     });
     json.text_unless_empty("published", &metadata.published);
     json.text_unless_empty("updated", &metadata.updated);
@@ -225,7 +233,7 @@ pub(crate) fn write_lists(json: &mut Object, metadata: &Metadata) {
         enclosure.text("url", &e.url);
         enclosure.text_unless_empty("type", &e.media_type);
         enclosure.text_unless_empty("length", &e.length);
-        out.push_str(&enclosure.finish());
+        out.put(&enclosure.finish());
     });
 }
 
@@ -263,14 +271,15 @@ mod tests {
             "sha256:05ac7bb71f4b167675c9616668b214170a1fcec951bdb0e405756ba6f46b48ac"
         );
         assert_ne!(revision(&item, &metadata, true), revision(&item, &metadata, false));
-        assert_eq!(record_key(&metadata, IdOrigin::Guid, ("", "")), ("a-1".to_owned(), KeyBasis::Guid));
+        assert_eq!(record_key(&metadata, &item), ("a-1".to_owned(), KeyBasis::Guid));
         assert_eq!(short_key("a-1"), "2f8fe63a6224321d");
     }
 
     #[test]
     fn a_key_is_the_guid_else_the_link_else_a_hash_of_title_and_text() {
         let with = |guid: &str, link: &str| Metadata { guid: guid.into(), link: link.into(), ..Metadata::default() };
-        let key = |m: &Metadata| record_key(m, IdOrigin::Guid, ("Only title", "Body text"));
+        let item = Item { title: raw("Only title"), content: raw("<p>Body text</p>"), ..Item::default() };
+        let key = |m: &Metadata| record_key(m, &item);
         assert_eq!(key(&with("g", "l")), ("g".into(), KeyBasis::Guid));
         assert_eq!(key(&with("", "l")), ("l".into(), KeyBasis::Link));
         assert_eq!(

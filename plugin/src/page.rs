@@ -49,9 +49,10 @@ pub fn candidates(feed: &Feed) -> (Vec<Candidate>, Counts) {
         ..Counts::default()
     };
     let mut keys = std::collections::HashSet::new();
+    let about = record::FeedExtension::of(&feed.meta);
     let mut kept = Vec::with_capacity(feed.items.len());
     for (position, item) in feed.items.iter().enumerate() {
-        let Some(candidate) = record::candidate(item, &feed.meta, u32::try_from(position).unwrap_or(u32::MAX)) else {
+        let Some(candidate) = record::candidate(item, &about, u32::try_from(position).unwrap_or(u32::MAX)) else {
             counts.empty += 1;
             continue;
         };

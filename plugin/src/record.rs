@@ -56,14 +56,14 @@ struct Texts {
 
 /// The record of an item; `None` when it has neither title nor body text (a summary alone becomes the body).
 #[must_use]
-pub fn candidate(item: &Item, feed: &FeedMeta, position: u32) -> Option<Candidate> {
+pub fn candidate(item: &Item, feed: &FeedExtension, position: u32) -> Option<Candidate> {
     let texts = texts(item);
     if texts.title.is_empty() && texts.body.is_empty() {
         return None;
     }
     let metadata = Metadata::of(item);
     let revision = identity::revision(item, &metadata, texts.truncated);
-    let (record_key, basis) = identity::record_key(&metadata, item.guid_origin, (&texts.title, &texts.body));
+    let (record_key, basis) = identity::record_key(&metadata, item);
     let extensions = vec![
         Extension {
             namespace: EXTENSION,
@@ -151,15 +151,26 @@ pub fn metadata_line(text: &crate::model::Text) -> String {
     clip(&text::one_line(&text.raw, markup), MAX_METADATA_BYTES).to_owned()
 }
 
+/// The member `feed` of the extension: made once for a document, the same in each of its items.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeedExtension(String);
+
+impl FeedExtension {
+    /// What a document says of itself; what is volatile, such as its build date, is left out.
+    #[must_use]
+    pub fn of(feed: &FeedMeta) -> Self {
+        let mut meta = Object::new();
+        meta.text("format", feed.dialect.format());
+        meta.text_unless_empty("version", clip(&feed.version, MAX_METADATA_BYTES));
+        meta.text_unless_empty("title", &metadata_line(&feed.title));
+        meta.text_unless_empty("link", clip(&feed.link, MAX_METADATA_BYTES));
+        meta.text_unless_empty("language", clip(&feed.language, MAX_METADATA_BYTES));
+        Self(meta.finish())
+    }
+}
+
 /// Data of `connector.rss`: while it is too long, the longest of its lists is halved.
-fn extension(mut metadata: Metadata, feed: &FeedMeta, mut truncated: bool) -> String {
-    let mut meta = Object::new();
-    meta.text("format", feed.dialect.format());
-    meta.text_unless_empty("version", clip(&feed.version, MAX_METADATA_BYTES));
-    meta.text_unless_empty("title", &metadata_line(&feed.title));
-    meta.text_unless_empty("link", clip(&feed.link, MAX_METADATA_BYTES));
-    meta.text_unless_empty("language", clip(&feed.language, MAX_METADATA_BYTES));
-    let meta = meta.finish();
+fn extension(mut metadata: Metadata, feed: &FeedExtension, mut truncated: bool) -> String {
     loop {
         let mut item = Object::new();
         item.text_unless_empty("guid", &metadata.guid);
@@ -169,7 +180,7 @@ fn extension(mut metadata: Metadata, feed: &FeedMeta, mut truncated: bool) -> St
         item.flag_if_set("truncated", truncated);
         let mut data = Object::new();
         data.raw("item", &item.finish());
-        data.raw("feed", &meta);
+        data.raw("feed", &feed.0);
         let data = data.finish();
         if data.len() <= MAX_EXTENSION_BYTES || !halve_longest(&mut metadata) {
             return data;
@@ -236,7 +247,7 @@ mod tests {
     }
 
     fn made(item: &Item) -> contract::Item {
-        candidate(item, &FeedMeta::default(), 0).unwrap().item
+        candidate(item, &FeedExtension::of(&FeedMeta::default()), 0).unwrap().item
     }
 
     fn part<'a>(item: &'a contract::Item, key: &str) -> Option<&'a str> {
@@ -279,7 +290,7 @@ mod tests {
     #[test]
     fn an_item_with_neither_title_nor_body_is_none() {
         let item = Item { guid: "g".into(), link: "l".into(), content: html("<img src=x>"), ..Item::default() };
-        assert_eq!(candidate(&item, &FeedMeta::default(), 0), None);
+        assert_eq!(candidate(&item, &FeedExtension::of(&FeedMeta::default()), 0), None);
     }
 
     #[test]

@@ -46,7 +46,6 @@ impl Api {
     }
 
     /// The routes.
-    #[must_use]
     pub fn router(self) -> Router {
         let guarded = Router::new()
             .route("/v0/corpora", get(corpora::list).post(corpora::create))

@@ -35,6 +35,14 @@ pub(super) enum CliError {
         /// Why it failed.
         source: io::Error,
     },
+    /// A file beyond its bound.
+    #[error("{path} is longer than {bound} bytes")]
+    TooLong {
+        /// File.
+        path: String,
+        /// Bound in bytes.
+        bound: u64,
+    },
     /// An argument.
     #[error("{0}")]
     Usage(String),
@@ -53,6 +61,12 @@ impl CliError {
 pub(super) fn line(text: &str) -> Result<(), CliError> {
     let mut out = io::stdout().lock();
     writeln!(out, "{text}")?;
+    Ok(())
+}
+
+/// Hands what was written to whoever reads it.
+pub(super) fn flush() -> Result<(), CliError> {
+    io::stdout().lock().flush()?;
     Ok(())
 }
 

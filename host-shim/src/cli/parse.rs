@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 use super::output::{self, CliError};
 use super::setup::{self, Common};
 use crate::egress::client::MAX_BODY_BYTES;
+use crate::egress::coding::CodingError;
 use crate::engine::answer::{Item, Page};
 use crate::engine::plugin::{Invocation, Plugin};
-use crate::engine::upstream::Response;
-use crate::runner::document::{Document, read_response};
+use crate::engine::upstream::{Failure, Response};
+use crate::runner::document::{Document, ResponseError, read_response};
 use crate::runner::{RunError, Session};
 
 /// Bytes of a stored response: a whole body and its header section.
@@ -48,25 +49,35 @@ pub(super) async fn run(common: &Common, arguments: Arguments) -> Result<ExitCod
     let now = setup::now(arguments.now.as_deref())?;
     let mut all_read = true;
     for file in &arguments.files {
-        let response = match response(file, &arguments) {
-            Ok(response) => response,
+        let upstream = match response(file, &arguments) {
+            Ok(upstream) => upstream,
             Err(why) => {
                 all_read = false;
                 unreadable(common, file, &why)?;
                 continue;
             }
         };
-        let outcome = document(&plugin, &now, response).await;
+        let outcome = document(&plugin, &now, upstream).await;
         show(common, file, &outcome)?;
     }
     Ok(if all_read { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn response(file: &Path, arguments: &Arguments) -> Result<Response, String> {
-    let bytes = setup::read_bounded(file, MAX_FILE_BYTES).map_err(|e| e.to_string())?;
+/// What every request for the document gets: a response, or the failure that the network would give.
+fn response(file: &Path, arguments: &Arguments) -> Result<Document, String> {
     let whole = file.extension().is_some_and(|e| e == "http");
+    let bound = if whole { MAX_FILE_BYTES } else { MAX_BODY_BYTES as u64 };
+    let bytes = match setup::read_bounded(file, bound) {
+        Ok(bytes) => bytes,
+        Err(CliError::TooLong { .. }) => return Ok(Document::failing(Failure::ResponseTooLarge)),
+        Err(error) => return Err(error.to_string()),
+    };
     let mut response = if whole {
-        read_response(&bytes).map_err(|e| e.to_string())?
+        match read_response(&bytes) {
+            Ok(response) => response,
+            Err(ResponseError::Body(error)) => return Ok(Document::failing(coding(error))),
+            Err(error) => return Err(error.to_string()),
+        }
     } else {
         Response { status: 200, body: bytes, ..Response::default() }
     };
@@ -77,10 +88,19 @@ fn response(file: &Path, arguments: &Arguments) -> Result<Response, String> {
     if let Some(url) = &arguments.url {
         response.final_url.clone_from(url);
     }
-    Ok(response)
+    Ok(Document::new(response))
 }
 
-async fn document(plugin: &Plugin, now: &str, response: Response) -> Result<Parsed, RunError> {
+/// The kind of a body that cannot be decoded.
+fn coding(error: CodingError) -> Failure {
+    match error {
+        CodingError::Unsupported => Failure::UnsupportedEncoding,
+        CodingError::TooLarge => Failure::ResponseTooLarge,
+        CodingError::Damaged => Failure::Connection,
+    }
+}
+
+async fn document(plugin: &Plugin, now: &str, upstream: Document) -> Result<Parsed, RunError> {
     let kind = plugin.descriptor().kinds.first().map(|k| k.name.clone()).unwrap_or_default();
     let call = Invocation {
         instance_id: "command-line".to_owned(),
@@ -91,7 +111,7 @@ async fn document(plugin: &Plugin, now: &str, response: Response) -> Result<Pars
         now: now.to_owned(),
         ..Invocation::default()
     };
-    let mut session = Session::new(plugin.clone(), Arc::new(Document::new(response)), call);
+    let mut session = Session::new(plugin.clone(), Arc::new(upstream), call);
     let mut parsed = Parsed { items: Vec::new(), last: None };
     while let Some(page) = session.next().await {
         let mut page = page?;

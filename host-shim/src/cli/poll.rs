@@ -32,6 +32,9 @@ pub(super) struct Arguments {
     /// File with the config of the instance, a JSON object; the address comes from the command line.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// What the host calls itself; name a contact.
+    #[arg(long, value_name = "TEXT", default_value = setup::USER_AGENT)]
+    user_agent: String,
     /// File with the credential, a JSON object.
     #[arg(long, value_name = "FILE")]
     credential: Option<PathBuf>,
@@ -63,7 +66,7 @@ pub(super) async fn run(common: &Common, arguments: Arguments) -> Result<ExitCod
         ..Invocation::default()
     };
     let rules = if arguments.allow_private_addresses { Rules::open() } else { Rules::default() };
-    let network = Arc::new(Network::new(setup::client()?, rules, credential, None));
+    let network = Arc::new(Network::new(setup::client(&arguments.user_agent)?, rules, credential, None));
     pages(common, &arguments, plugin, network, call).await
 }
 
@@ -121,15 +124,17 @@ async fn pages(
                 return Ok(ExitCode::FAILURE);
             }
         };
-        if let Some(path) = &arguments.checkpoint {
-            write_checkpoint(path, &page.checkpoint)?;
-        }
         if common.json {
             for item in &page.items {
                 output::json_line(item)?;
             }
         } else if !page.items.is_empty() {
             output::table(&page.items)?;
+        }
+        // Only now: whoever reads the items has them before the checkpoint says so.
+        output::flush()?;
+        if let Some(path) = &arguments.checkpoint {
+            write_checkpoint(path, &page.checkpoint)?;
         }
         last = Some(page);
     }

@@ -68,8 +68,8 @@ fn cache() -> Option<Cache> {
 }
 
 /// The client of a command.
-pub(super) fn client() -> Result<Client, CliError> {
-    Ok(Client::new(Arc::new(Dns::system()?), Tls::new(&[])?, USER_AGENT)?)
+pub(super) fn client(user_agent: &str) -> Result<Client, CliError> {
+    Ok(Client::new(Arc::new(Dns::system()?), Tls::new(&[])?, user_agent)?)
 }
 
 /// The clock of a command: as given, else the machine's, in whole seconds.
@@ -91,7 +91,7 @@ pub(super) fn read_bounded(path: &Path, bound: u64) -> Result<Vec<u8>, CliError>
     let mut bytes = Vec::new();
     File::open(path).map_err(failed)?.take(bound + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > bound {
-        return Err(CliError::Usage(format!("{} is longer than {bound} bytes", path.display())));
+        return Err(CliError::TooLong { path: path.display().to_string(), bound });
     }
     Ok(bytes)
 }

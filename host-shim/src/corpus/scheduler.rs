@@ -25,7 +25,7 @@ const GRACE: Duration = Duration::from_secs(8);
 const STUCK: Duration = Duration::from_secs(30);
 
 impl Service {
-    /// Runs what is due until `stop` says so; then waits for the runs in flight, for at most [`GRACE`].
+    /// Runs what is due until `stop` says so; then waits for the runs in flight, for at most eight seconds.
     pub async fn schedule(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         let mut running = JoinSet::new();
         while !*stop.borrow() {

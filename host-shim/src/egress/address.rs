@@ -135,11 +135,32 @@ pub fn judge(address: IpAddr) -> Verdict {
     }
 }
 
-/// The verdict where an operator opened private addresses: only metadata addresses stay refused, in any spelling.
+/// Prefixes under which an IPv4 address may hide.
+const EMBEDDING: [&str; 7] = [
+    "IPv4-compatible",
+    "IPv4-mapped",
+    "IPv4-translated",
+    "NAT64 well-known prefix",
+    "NAT64 local use",
+    "Teredo",
+    "6to4",
+];
+
+/// The verdict where an operator opened private addresses: metadata addresses stay refused, and so does every spelling
+/// of IPv6 that could hide one.
 #[must_use]
 pub fn judge_open(address: IpAddr) -> Verdict {
-    let canonical = address.to_canonical();
-    METADATA.iter().find(|r| r.network.contains(&canonical)).map_or(Verdict::Allow, Verdict::Deny)
+    let embedding = || REFUSED.iter().filter(|r| EMBEDDING.contains(&r.name));
+    match judge(address) {
+        Verdict::Allow => Verdict::Allow,
+        Verdict::Deny(range) if range == &ISATAP => Verdict::Deny(range),
+        Verdict::Deny(_) if address.is_loopback() => Verdict::Allow,
+        Verdict::Deny(_) => METADATA
+            .iter()
+            .chain(embedding())
+            .find(|r| r.network.contains(&address))
+            .map_or(Verdict::Allow, Verdict::Deny),
+    }
 }
 
 #[cfg(test)]
@@ -242,6 +263,10 @@ mod tests {
             ("::1", true),
             ("169.254.169.254", false),
             ("::ffff:169.254.169.254", false),
+            ("64:ff9b::a9fe:a9fe", false),
+            ("::a9fe:a9fe", false),
+            ("2002:a9fe:a9fe::1", false),
+            ("fd00::1", true),
             ("100.100.100.200", false),
             ("fd00:ec2::254", false),
         ] {

@@ -36,7 +36,7 @@ const MAX_HEADER_BYTES: usize = 64 * 1_024;
 const MAX_VALUE_BYTES: usize = 8 * 1_024;
 
 /// Names that the host sets by itself or that change how a message is read.
-const OWN_HEADERS: &[&str] = &[
+pub(super) const OWN_HEADERS: &[&str] = &[
     "host",
     "user-agent",
     "authorization",
@@ -160,16 +160,22 @@ impl Client {
         let mut hops = Vec::new();
         loop {
             let hop = self.exchange(&target, &chain, request, &headers, rules, bound, deadline).await?;
-            let location = hop.headers.get(hyper::header::LOCATION).map(|v| v.to_str().unwrap_or("\\"));
+            // A Location that is not text is no address; the backslash makes the policy say so.
+            let location = hop.headers.get(hyper::header::LOCATION);
+            let location = location.map(|v| std::str::from_utf8(v.as_bytes()).unwrap_or("\\"));
             match chain.next(hop.status, location)? {
                 Next::Final => {
-                    return Ok(Response {
+                    let answer = Response {
                         status: hop.status,
                         headers: visible_headers(&hop.headers),
                         body: hop.body,
                         final_url: target.url().to_string(),
                         hops,
                         wire_bytes: hop.wire_bytes,
+                    };
+                    return Ok(match &request.credential {
+                        Some(credential) => without_secrets(answer, credential),
+                        None => answer,
                     });
                 }
                 Next::Follow(location) => {
@@ -332,6 +338,20 @@ fn guest_headers(headers: &[(String, Vec<u8>)]) -> Result<HeaderMap, Failure> {
         }
     }
     Ok(map)
+}
+
+/// A server may send the secret of a query back in an address; nobody behind the host is to see it.
+fn without_secrets(mut answer: Response, credential: &Credential) -> Response {
+    answer.final_url = credential.redact(&answer.final_url);
+    for hop in &mut answer.hops {
+        hop.url = credential.redact(&hop.url);
+    }
+    for (_, value) in &mut answer.headers {
+        if let Ok(text) = std::str::from_utf8(value) {
+            *value = credential.redact(text).into_bytes();
+        }
+    }
+    answer
 }
 
 /// What the guest may see of a response.

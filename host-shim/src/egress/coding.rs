@@ -54,6 +54,8 @@ enum Coder {
     DeflateUnknown(Vec<u8>, Bounded),
     Zlib(ZlibDecoder<Bounded>),
     Deflate(DeflateDecoder<Bounded>),
+    /// The first byte of a brotli stream is still to come.
+    BrotliUnknown(Bounded),
     Brotli(Box<brotli_decompressor::DecompressorWriter<Bounded>>),
     Failed,
 }
@@ -85,7 +87,7 @@ impl Decoder {
             "" | "identity" => Coder::Identity(sink),
             "gzip" | "x-gzip" => Coder::Gzip(MultiGzDecoder::new(sink)),
             "deflate" => Coder::DeflateUnknown(Vec::new(), sink),
-            "br" => Coder::Brotli(Box::new(brotli_decompressor::DecompressorWriter::new(sink, BROTLI_BUFFER))),
+            "br" => Coder::BrotliUnknown(sink),
             _ => return Err(CodingError::Unsupported),
         };
         Ok(Self { coder, received: 0 })
@@ -104,7 +106,21 @@ impl Decoder {
             }
             return self.decide_deflate();
         }
+        if let (Coder::BrotliUnknown(_), Some(first)) = (&self.coder, chunk.first()) {
+            self.decide_brotli(*first)?;
+        }
         self.write(chunk)
+    }
+
+    /// The decoder also takes "large window" streams, which are not brotli as HTTP knows it (RFC 7932, section 9.1) and
+    /// make it reserve up to a gigabyte at once.
+    fn decide_brotli(&mut self, first: u8) -> Result<(), CodingError> {
+        let Coder::BrotliUnknown(sink) = std::mem::replace(&mut self.coder, Coder::Failed) else { return Ok(()) };
+        if first & 0x7F == 0x11 {
+            return Err(CodingError::Damaged);
+        }
+        self.coder = Coder::Brotli(Box::new(brotli_decompressor::DecompressorWriter::new(sink, BROTLI_BUFFER)));
+        Ok(())
     }
 
     fn decide_deflate(&mut self) -> Result<(), CodingError> {
@@ -127,7 +143,7 @@ impl Decoder {
             Coder::Zlib(w) => w.write_all(chunk),
             Coder::Deflate(w) => w.write_all(chunk),
             Coder::Brotli(w) => w.write_all(chunk),
-            Coder::DeflateUnknown(..) | Coder::Failed => return Err(CodingError::Damaged),
+            Coder::DeflateUnknown(..) | Coder::BrotliUnknown(_) | Coder::Failed => return Err(CodingError::Damaged),
         };
         result.map_err(|_| self.reason())
     }
@@ -139,7 +155,7 @@ impl Decoder {
             Coder::Zlib(w) => Some(w.get_ref()),
             Coder::Deflate(w) => Some(w.get_ref()),
             Coder::Brotli(w) => Some(w.get_ref()),
-            Coder::DeflateUnknown(..) | Coder::Failed => None,
+            Coder::DeflateUnknown(..) | Coder::BrotliUnknown(_) | Coder::Failed => None,
         };
         if sink.is_some_and(|s| s.passed) { CodingError::TooLarge } else { CodingError::Damaged }
     }
@@ -184,7 +200,7 @@ impl Decoder {
             Coder::Zlib(w) => w.finish().map_err(|_| CodingError::Damaged)?,
             Coder::Deflate(w) => w.finish().map_err(|_| CodingError::Damaged)?,
             Coder::Brotli(w) => w.into_inner().map_err(|_| CodingError::Damaged)?,
-            Coder::DeflateUnknown(..) | Coder::Failed => return Err(CodingError::Damaged),
+            Coder::DeflateUnknown(..) | Coder::BrotliUnknown(_) | Coder::Failed => return Err(CodingError::Damaged),
         };
         Ok(sink.bytes)
     }
@@ -268,6 +284,11 @@ mod tests {
             assert_eq!(decode(Some(name), b"not compressed at all", 64, 1 << 20), Err(CodingError::Damaged), "{name}");
         }
         assert_eq!(decode(Some("gzip"), b"", 64, 10), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn a_large_window_brotli_stream_is_refused_before_it_reserves_anything() {
+        assert_eq!(decode(Some("br"), &[0x11, 0x1E, 0x00, 0x00], 4, 1 << 20), Err(CodingError::Damaged));
     }
 
     #[test]

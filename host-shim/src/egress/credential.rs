@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use url::Url;
 
+use super::client::OWN_HEADERS;
+
 /// A secret value; `Debug` and errors never show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
@@ -98,16 +100,27 @@ impl Credential {
     }
 
     fn header(&mut self, name: &str, value: String) -> Result<(), CredentialError> {
-        if value.bytes().any(|b| b < 0x20 && b != b'\t' || b == 0x7F) {
+        let name = name.to_ascii_lowercase();
+        // Host, Content-Length and the like decide how a message is read; a credential may not stand in for them.
+        let own = OWN_HEADERS.contains(&name.as_str()) && !matches!(name.as_str(), "authorization" | "cookie");
+        if own || value.bytes().any(|b| b < 0x20 && b != b'\t' || b == 0x7F) {
             return Err(CredentialError::Characters);
         }
-        self.headers.push((name.to_ascii_lowercase(), Secret::new(value)));
+        self.headers.push((name, Secret::new(value)));
         Ok(())
     }
 
     /// The header fields that carry it.
     pub(super) fn header_fields(&self) -> impl Iterator<Item = (&str, &str)> {
         self.headers.iter().map(|(name, value)| (name.as_str(), value.0.as_str()))
+    }
+
+    /// A text without the secrets that travel in a query, in either of the forms that they take there.
+    pub(super) fn redact(&self, text: &str) -> String {
+        self.query.iter().fold(text.to_owned(), |text, (_, secret)| {
+            let encoded: String = url::form_urlencoded::byte_serialize(secret.0.as_bytes()).collect();
+            text.replace(&encoded, "REDACTED").replace(&secret.0, "REDACTED")
+        })
     }
 
     /// The first address of a request with the query parameters that carry it.
@@ -164,6 +177,10 @@ mod tests {
         assert_eq!(fields(r#"{"token":"abc"}"#).0, ["authorization: Bearer abc"]);
         assert_eq!(fields(r#"{"key":"abc"}"#).0, ["x-api-key: abc"]);
         assert_eq!(fields(r#"{"q":"a b&c"}"#).1, "https://a.site.org/f?x=1&token=a+b%26c");
+        let secret = Credential::new(r#"{"q":"a b&c"}"#, &placements()).unwrap();
+        assert_eq!(secret.redact("https://a.site.org/?t=a+b%26c#a b&c"), "https://a.site.org/?t=REDACTED#REDACTED");
+        let forged = [("key".to_owned(), Placement::Header("Host".into()))];
+        assert_eq!(Credential::new(r#"{"key":"evil"}"#, &forged), Err(CredentialError::Characters));
     }
 
     #[test]

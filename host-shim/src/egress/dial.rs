@@ -66,6 +66,14 @@ pub async fn connect(judged: &Judged) -> Result<TcpStream, Failure> {
     Err(Failure::Connection(last.kind().to_string()))
 }
 
+/// A handshake that TLS refused, or a connection that broke meanwhile.
+fn handshake_failure(error: &io::Error) -> Failure {
+    match error.get_ref().and_then(|e| e.downcast_ref::<tokio_rustls::rustls::Error>()) {
+        Some(tls) => Failure::Tls(tls.to_string()),
+        None => Failure::Connection(error.kind().to_string()),
+    }
+}
+
 /// The TLS client. There is no way to turn verification off.
 #[derive(Clone)]
 pub struct Tls {
@@ -111,7 +119,7 @@ impl Tls {
             TargetHost::Name(name) => ServerName::try_from(name.clone()).map_err(|e| Failure::Tls(e.to_string()))?,
             TargetHost::Address(address) => ServerName::from(*address),
         };
-        let secured = self.connector.connect(name, stream).await.map_err(|e| Failure::Tls(e.to_string()))?;
+        let secured = self.connector.connect(name, stream).await.map_err(|e| handshake_failure(&e))?;
         Ok(Box::new(secured))
     }
 }

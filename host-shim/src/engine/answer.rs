@@ -22,8 +22,8 @@ pub const MAX_PARTS: usize = 64;
 pub const MAX_PART_KEY_BYTES: usize = 256;
 /// Bytes of a part's role.
 pub const MAX_ROLE_BYTES: usize = 64;
-/// Bytes of one extension's data.
-pub const MAX_EXTENSION_BYTES: usize = 64 * 1_024;
+/// Bytes of one extension's data: 48 KiB of lists as Quivr bounds them, or strings of 2 KiB in their longest escapes.
+pub const MAX_EXTENSION_BYTES: usize = 96 * 1_024;
 /// Bytes of the diagnostics.
 pub const MAX_DIAGNOSTICS_BYTES: usize = 16 * 1_024;
 /// Entries of a window: a document has at most 1,000 items that count, and another connector may have more.
@@ -325,7 +325,7 @@ fn extensions(from: Vec<wit::Extension>, descriptor: &Descriptor) -> Result<BTre
             return invalid("undeclared_schema_version", "a schema version is not the one of the descriptor");
         }
         if extension.data.len() > MAX_EXTENSION_BYTES {
-            return invalid("invalid_extension", "an extension is longer than 64 KiB");
+            return invalid("invalid_extension", "an extension is longer than 96 KiB");
         }
         let Ok(data @ Value::Object(_)) = serde_json::from_str(&extension.data) else {
             return invalid("invalid_extension", "an extension is not a JSON object");

@@ -98,8 +98,9 @@ impl Cache {
     /// Writes under another name first, so that a half image is never found.
     fn store(&self, file: &Path, image: &Image) -> std::io::Result<()> {
         let bytes = image.0.serialize().map_err(std::io::Error::other)?;
-        let temporary = file.with_extension(format!("{}.part", std::process::id()));
-        let mut out = fs::File::create(&temporary)?;
+        // A name of its own for each writer, of which there may be several in one process and in others.
+        let temporary = file.with_extension(format!("{}.part", uuid::Uuid::new_v4().simple()));
+        let mut out = fs::File::create_new(&temporary)?;
         out.write_all(&bytes)?;
         out.sync_all()?;
         let mut permissions = out.metadata()?.permissions();

@@ -4,6 +4,7 @@
 //! does in one costs that one.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use wasmtime::component::{HasSelf, Linker};
 
@@ -122,7 +123,7 @@ impl Plugin {
         ConnectorPlugin::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state).map_err(types)?;
         let instance = linker.instantiate_pre(image.component()).map_err(types)?;
         let pre = ConnectorPluginPre::new(instance).map_err(types)?;
-        let (described, _) = Sandbox::call(runtime, &pre, Arc::new(Nowhere), |plugin, store| {
+        let (described, _) = Sandbox::call(runtime, &pre, Arc::new(Nowhere), runtime.limits().wall, |plugin, store| {
             Box::pin(async move { plugin.corpus_connector_connector().call_describe(store).await })
         })
         .await;
@@ -140,6 +141,11 @@ impl Plugin {
     #[must_use]
     pub fn descriptor(&self) -> &Descriptor {
         &self.descriptor
+    }
+
+    /// The time that the descriptor gives a call.
+    fn wall(&self) -> Duration {
+        Duration::from_millis(u64::from(self.descriptor.limits.timeout_ms))
     }
 
     fn invocation(&self, call: &Invocation) -> wit::Invocation {
@@ -166,7 +172,7 @@ impl Plugin {
         upstream: Arc<dyn Upstream>,
     ) -> (Result<Result<Page, Failure>, CallError>, Usage) {
         let invocation = self.invocation(call);
-        let (result, usage) = Sandbox::call(&self.runtime, &self.pre, upstream, |plugin, store| {
+        let (result, usage) = Sandbox::call(&self.runtime, &self.pre, upstream, self.wall(), |plugin, store| {
             Box::pin(async move { plugin.corpus_connector_connector().call_fetch(store, &invocation).await })
         })
         .await;
@@ -187,7 +193,7 @@ impl Plugin {
         upstream: Arc<dyn Upstream>,
     ) -> Result<Result<Option<String>, Failure>, CallError> {
         let invocation = self.invocation(call);
-        let (result, _) = Sandbox::call(&self.runtime, &self.pre, upstream, |plugin, store| {
+        let (result, _) = Sandbox::call(&self.runtime, &self.pre, upstream, self.wall(), |plugin, store| {
             Box::pin(async move { plugin.corpus_connector_connector().call_check_credential(store, &invocation).await })
         })
         .await;
@@ -216,7 +222,7 @@ impl Plugin {
             })
             .collect();
         let Form::Text = form;
-        let (result, _) = Sandbox::call(&self.runtime, &self.pre, Arc::new(Nowhere), |plugin, store| {
+        let (result, _) = Sandbox::call(&self.runtime, &self.pre, Arc::new(Nowhere), self.wall(), |plugin, store| {
             Box::pin(async move {
                 plugin.corpus_connector_content().call_render(store, &fragments, content::Form::Text).await
             })

@@ -6,6 +6,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use wasmtime::{Store, Trap, UpdateDeadline};
 
@@ -54,11 +55,12 @@ impl<'a> Sandbox<'a> {
         Self { store, limits, pre }
     }
 
-    /// Runs one call in a store of its own and drops it, whatever happens.
+    /// Runs one call in a store of its own and drops it, whatever happens. `wall` can only tighten the limit.
     pub(super) async fn call<T: Send>(
         runtime: &Runtime,
         pre: &'a ConnectorPluginPre<State>,
         upstream: Arc<dyn Upstream>,
+        wall: Duration,
         call: impl for<'s> FnOnce(&'s ConnectorPlugin, &'s mut Store<State>) -> Calling<'s, T> + Send,
     ) -> (Result<T, CallError>, Usage) {
         let permit = match runtime.permit().await {
@@ -66,7 +68,7 @@ impl<'a> Sandbox<'a> {
             Err(error) => return (Err(error), Usage::default()),
         };
         let mut sandbox = Self::new(runtime, pre, upstream);
-        let wall = sandbox.limits.wall;
+        let wall = wall.min(sandbox.limits.wall);
         let store = &mut sandbox.store;
         let outcome = tokio::time::timeout(wall, async {
             let instance = sandbox.pre.instantiate_async(&mut *store).await?;

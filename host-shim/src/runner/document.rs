@@ -77,6 +77,12 @@ impl Document {
     pub fn new(response: Response) -> Self {
         Self(Ok(response))
     }
+
+    /// The failure that every request gets, as it would over the network.
+    #[must_use]
+    pub fn failing(failure: Failure) -> Self {
+        Self(Err(failure))
+    }
 }
 
 impl Upstream for Document {

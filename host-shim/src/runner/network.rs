@@ -42,7 +42,7 @@ pub struct Network {
     rules: Rules,
     credential: Option<Credential>,
     last_body: Option<Digest>,
-    held: Mutex<HashMap<String, Response>>,
+    held: Mutex<HashMap<(String, bool), Response>>,
     report: Mutex<Report>,
 }
 
@@ -60,13 +60,13 @@ impl Network {
     }
 
     async fn request(&self, request: upstream::Request) -> Result<Response, upstream::Failure> {
-        if let Some(held) = self.held.lock().unwrap_or_else(PoisonError::into_inner).get(&request.url) {
+        let key = (request.url.clone(), request.authenticate);
+        if let Some(held) = self.held.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(held.clone());
         }
         if self.report().requests >= MAX_REQUESTS {
             return Err(kind(&self.failed(Failure::TooManyRequests)));
         }
-        let url = request.url.clone();
         let wanted = client::Request {
             url: request.url,
             headers: request.headers,
@@ -95,7 +95,7 @@ impl Network {
         }
         if response.status == 200 {
             // Pages after the first read the same document: its publisher is asked once.
-            self.held.lock().unwrap_or_else(PoisonError::into_inner).insert(url, response.clone());
+            self.held.lock().unwrap_or_else(PoisonError::into_inner).insert(key, response.clone());
         }
         Ok(response)
     }

@@ -12,10 +12,13 @@
     reason = "a test fails loudly"
 )]
 
+mod chaos;
 mod cli;
 mod egress;
 mod fixtures;
 mod hostile;
 mod pins;
 mod poll;
+mod rest;
+mod service;
 mod support;

@@ -4,5 +4,6 @@
 //! whatever is not markup is text. Must not know feeds.
 
 pub mod entities;
+pub mod key_text;
 pub mod text;
 pub mod tokens;

@@ -2,7 +2,7 @@
 //!
 //! Owns which element of Atom is which field. Must not know RSS or records.
 
-use super::fields::{add_category, address, atom_text, enclosure};
+use super::fields::{add_category, add_link, address, atom_text, base_address, enclosure};
 use super::outline::{Node, Ns, Outline};
 use crate::date;
 use crate::model::{Author, Dialect, Enclosure, Feed, FeedMeta, IdOrigin, Item, Text};
@@ -11,7 +11,9 @@ pub(super) fn read(document: &str, outline: &Outline<'_>) -> Feed {
     let root = &outline.root;
     // A document may be one entry (section 2): then it is its own feed.
     let single = root.name.eq_ignore_ascii_case("entry");
-    let feed_authors = if single { Vec::new() } else { authors(root) };
+    let mut feed_authors = if single { Vec::new() } else { authors(root) };
+    // Each entry that inherits them gets a copy.
+    feed_authors.truncate(crate::identity::MAX_LIST);
     let entries: Vec<&Node<'_>> = if single { vec![root] } else { outline.items.iter().collect() };
     Feed {
         meta: if single {
@@ -55,7 +57,7 @@ fn meta(document: &str, outline: &Outline<'_>) -> FeedMeta {
         link: first_link(root),
         description: if description.raw.is_empty() { text(document, root, "tagline") } else { description },
         language: root.attribute("xml:lang").unwrap_or("").trim().to_owned(),
-        icon: icon.map(|i| address(i, root.base.as_ref())).unwrap_or_default(),
+        icon: icon.map(|i| address(i, root.base.as_deref())).unwrap_or_default(),
     }
 }
 
@@ -67,7 +69,7 @@ fn rel<'n>(link: &'n Node<'_>) -> &'n str {
 }
 
 fn href(link: &Node<'_>) -> Option<String> {
-    link.attribute("href").map(|h| address(h, link.base.as_ref())).filter(|h| !h.is_empty())
+    link.attribute("href").map(|h| address(h, link.base.as_deref())).filter(|h| !h.is_empty())
 }
 
 fn first_link(node: &Node<'_>) -> String {
@@ -78,11 +80,7 @@ fn entry(document: &str, node: &Node<'_>, feed_authors: &[Author]) -> Item {
     let link = first_link(node);
     let mut links: Vec<String> = Vec::new();
     for l in all(node, "link").filter(|l| matches!(rel(l).to_ascii_lowercase().as_str(), "alternate" | "self")) {
-        if let Some(other) = href(l).filter(|o| *o != link)
-            && !links.contains(&other)
-        {
-            links.push(other);
-        }
+        add_link(&mut links, &link, href(l).unwrap_or_default());
     }
     let enclosures: Vec<Enclosure> = all(node, "link")
         .filter(|l| rel(l).eq_ignore_ascii_case("enclosure"))
@@ -106,7 +104,7 @@ fn entry(document: &str, node: &Node<'_>, feed_authors: &[Author]) -> Item {
         updated: date_of(&["updated", "modified"]),
         categories,
         enclosures,
-        base_url: node.base.as_ref().map(ToString::to_string).unwrap_or_default(),
+        base_url: base_address(node.base.as_deref()),
     }
 }
 

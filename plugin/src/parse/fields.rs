@@ -5,6 +5,7 @@
 use url::Url;
 
 use super::outline::{Node, Ns};
+use crate::identity::{MAX_CATEGORIES, MAX_LIST};
 use crate::model::{Author, Enclosure, Markup, Text};
 
 /// An address as written, made absolute where it is relative and the base is known.
@@ -19,6 +20,15 @@ pub(super) fn address(written: &str, base: Option<&Url>) -> String {
         }
         _ => trimmed.to_owned(),
     }
+}
+
+/// The address that relative links start from, without its query, which may hold a secret and decides nothing.
+pub(super) fn base_address(base: Option<&Url>) -> String {
+    let Some(base) = base else { return String::new() };
+    let mut shown = base.clone();
+    shown.set_query(None);
+    shown.set_fragment(None);
+    crate::identity::clip(shown.as_str(), crate::identity::MAX_METADATA_BYTES).to_owned()
 }
 
 /// A person as RSS 2.0 writes one: `mail@example.org (Name)`, also `Name <mail@example.org>`, `Name (mail)`,
@@ -68,9 +78,16 @@ pub(super) fn length(written: Option<&str>) -> String {
     }
 }
 
+/// Adds a link unless it is the first one, there already, or beyond those that a record keeps.
+pub(super) fn add_link(links: &mut Vec<String>, first: &str, link: String) {
+    if links.len() < MAX_LIST && !link.is_empty() && link != first && !links.contains(&link) {
+        links.push(link);
+    }
+}
+
 /// An enclosure from an element with an address, a type and a length.
 pub(super) fn enclosure(node: &Node<'_>, url_attribute: &str) -> Option<Enclosure> {
-    let url = address(node.attribute(url_attribute)?, node.base.as_ref());
+    let url = address(node.attribute(url_attribute)?, node.base.as_deref());
     if url.is_empty() {
         return None;
     }
@@ -81,10 +98,10 @@ pub(super) fn enclosure(node: &Node<'_>, url_attribute: &str) -> Option<Enclosur
     })
 }
 
-/// Adds a category unless it is blank or there already.
+/// Adds a category unless it is blank, there already, or beyond those that a record keeps.
 pub(super) fn add_category(categories: &mut Vec<String>, written: &str) {
     let trimmed = written.trim();
-    if !trimmed.is_empty() && !categories.iter().any(|c| c == trimmed) {
+    if categories.len() < MAX_CATEGORIES && !trimmed.is_empty() && !categories.iter().any(|c| c == trimmed) {
         categories.push(trimmed.to_owned());
     }
 }

@@ -1,47 +1,329 @@
 //! JSON Feed 1.0 and 1.1 (jsonfeed.org).
 //!
-//! Owns which member of JSON Feed is which field, and what odd types of a member mean. The strings are taken from
-//! the JSON itself: feed-rs trims some and refuses the whole document for one member of another type.
+//! Owns which member of JSON Feed is which field, and what odd types of a member mean. The strings are taken from the
+//! JSON itself: feed-rs trims some and refuses the whole document for one member of another type. Members that are not
+//! read are passed over without being kept, and so are items beyond the bound.
 
-use serde_json::{Map, Value};
+use std::fmt;
+
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer};
+use serde::{Deserialize, Deserializer};
 use url::Url;
 
-use super::fields::{add_category, address, person};
+use super::fields::{add_category, address, base_address, person};
 use super::{MAX_ITEMS, ParseError, Stage};
 use crate::date;
+use crate::identity::{MAX_CATEGORIES, MAX_LIST};
 use crate::model::{Author, Dialect, Enclosure, Feed, FeedMeta, IdOrigin, Item, Markup, Pace, Text};
 
+/// A string; a number is written out, anything else is empty.
+#[derive(Debug, Default, Clone)]
+struct Loose(String);
+
+struct LooseVisitor;
+
+impl<'de> Visitor<'de> for LooseVisitor {
+    type Value = Loose;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("anything")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Loose, E> {
+        Ok(Loose(text.to_owned()))
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Loose, E> {
+        Ok(Loose(text))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Loose, E> {
+        Ok(Loose(number.to_string()))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Loose, E> {
+        Ok(Loose(number.to_string()))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Loose, E> {
+        Ok(Loose(number.to_string()))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Loose, E> {
+        Ok(Loose::default())
+    }
+
+    fn visit_unit<E>(self) -> Result<Loose, E> {
+        Ok(Loose::default())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Loose, A::Error> {
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Loose::default())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Loose, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Loose::default())
+    }
+}
+
+impl<'de> Deserialize<'de> for Loose {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(LooseVisitor)
+    }
+}
+
+/// A list of at most `N` things that are `T`; what is none is passed over, and one alone counts as a list.
+#[derive(Debug)]
+struct Several<T, const N: usize> {
+    list: Vec<T>,
+    /// Objects there were, kept or not.
+    objects: usize,
+    /// It was a list.
+    is_list: bool,
+}
+
+impl<T, const N: usize> Default for Several<T, N> {
+    fn default() -> Self {
+        Self { list: Vec::new(), objects: 0, is_list: false }
+    }
+}
+
+struct SeveralVisitor<T, const N: usize>(std::marker::PhantomData<T>);
+
+/// One element of a list: a `T`, or something else.
+struct Element<T>(std::marker::PhantomData<T>);
+
+impl<'de, T: FromObject<'de>> DeserializeSeed<'de> for Element<T> {
+    type Value = Option<T>;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Option<T>, D::Error> {
+        from.deserialize_any(self)
+    }
+}
+
+/// What an object or a text of a list may become.
+trait FromObject<'de>: Sized {
+    fn object<A: MapAccess<'de>>(map: A) -> Result<Self, A::Error>;
+    fn text(text: &str) -> Option<Self>;
+}
+
+impl<'de, T: FromObject<'de>> Visitor<'de> for Element<T> {
+    type Value = Option<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("anything")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Option<T>, A::Error> {
+        T::object(map).map(Some)
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Option<T>, E> {
+        Ok(T::text(text))
+    }
+
+    fn visit_unit<E>(self) -> Result<Option<T>, E> {
+        Ok(None)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Option<T>, E> {
+        Ok(None)
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Option<T>, E> {
+        Ok(T::text(&number.to_string()))
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Option<T>, E> {
+        Ok(None)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Option<T>, E> {
+        Ok(None)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Option<T>, A::Error> {
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
+}
+
+impl<'de, T: FromObject<'de>, const N: usize> Visitor<'de> for SeveralVisitor<T, N> {
+    type Value = Several<T, N>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("anything")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Several<T, N>, A::Error> {
+        let mut several = Several { is_list: true, ..Several::default() };
+        while several.list.len() < N {
+            match from.next_element_seed(Element(std::marker::PhantomData))? {
+                Some(Some(element)) => several.list.push(element),
+                Some(None) => {}
+                None => {
+                    several.objects = several.list.len();
+                    return Ok(several);
+                }
+            }
+        }
+        several.objects = several.list.len();
+        while from.next_element::<IgnoredAny>()?.is_some() {
+            several.objects += 1;
+        }
+        Ok(several)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Several<T, N>, A::Error> {
+        T::object(map).map(|one| Several { list: vec![one], objects: 1, is_list: false })
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Several<T, N>, E> {
+        Ok(Several { list: T::text(text).into_iter().collect(), objects: 1, is_list: false })
+    }
+
+    fn visit_unit<E>(self) -> Result<Several<T, N>, E> {
+        Ok(Several::default())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Several<T, N>, E> {
+        Ok(Several::default())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Several<T, N>, E> {
+        Ok(Several::default())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Several<T, N>, E> {
+        Ok(Several::default())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Several<T, N>, E> {
+        Ok(Several::default())
+    }
+}
+
+impl<'de, T: FromObject<'de>, const N: usize> Deserialize<'de> for Several<T, N> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(SeveralVisitor(std::marker::PhantomData))
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct RawFeed {
+    version: Loose,
+    title: Loose,
+    home_page_url: Loose,
+    description: Loose,
+    language: Loose,
+    icon: Loose,
+    favicon: Loose,
+    author: Several<RawAuthor, MAX_LIST>,
+    authors: Several<RawAuthor, MAX_LIST>,
+    items: Several<RawItem, MAX_ITEMS>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct RawItem {
+    id: Loose,
+    url: Loose,
+    external_url: Loose,
+    title: Loose,
+    content_html: Loose,
+    content_text: Loose,
+    summary: Loose,
+    date_published: Loose,
+    date_modified: Loose,
+    author: Several<RawAuthor, MAX_LIST>,
+    authors: Several<RawAuthor, MAX_LIST>,
+    tags: Several<Tag, MAX_CATEGORIES>,
+    attachments: Several<Attachment, MAX_LIST>,
+}
+
+/// An author; a bare text is a name or a mail address.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct RawAuthor {
+    name: Loose,
+    #[serde(skip)]
+    written: String,
+}
+
+#[derive(Debug)]
+struct Tag(String);
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Attachment {
+    url: Loose,
+    mime_type: Loose,
+    size_in_bytes: Loose,
+}
+
+macro_rules! from_object {
+    ($type:ty, $text:expr) => {
+        impl<'de> FromObject<'de> for $type {
+            fn object<A: MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
+                Self::deserialize(MapAccessDeserializer::new(map))
+            }
+
+            fn text(text: &str) -> Option<Self> {
+                $text(text)
+            }
+        }
+    };
+}
+
+from_object!(RawItem, |_: &str| None);
+from_object!(Attachment, |_: &str| None);
+from_object!(RawAuthor, |text: &str| Some(RawAuthor { written: text.to_owned(), ..RawAuthor::default() }));
+
+impl<'de> FromObject<'de> for Tag {
+    fn object<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Self(String::new()))
+    }
+
+    fn text(text: &str) -> Option<Self> {
+        Some(Self(text.to_owned()))
+    }
+}
+
 pub(super) fn read(document: &str, base: Option<&Url>) -> Result<Feed, ParseError> {
-    let value: Value = serde_json::from_str(document).map_err(|e| {
+    let not_a_feed = ParseError::at(Stage::NotAFeed, 0);
+    if document.starts_with('[') {
+        return Err(not_a_feed);
+    }
+    let root: RawFeed = serde_json::from_str(document).map_err(|e| {
         let stage = if e.is_eof() { Stage::Truncated } else { Stage::Json };
         ParseError::at(stage, byte_position(document, e.line(), e.column()))
     })?;
-    let not_a_feed = ParseError::at(Stage::NotAFeed, 0);
-    let Value::Object(root) = value else { return Err(not_a_feed) };
-    let version = string(&root, "version");
-    let Some(version) = version.trim().rsplit_once("jsonfeed.org/version/").map(|(_, v)| v.to_owned()) else {
+    let Some(version) = root.version.0.trim().rsplit_once("jsonfeed.org/version/").map(|(_, v)| v.to_owned()) else {
         return Err(not_a_feed);
     };
+    if !root.items.is_list {
+        return Err(not_a_feed);
+    }
     let dialect = if version == "1" || version == "1.0" { Dialect::Json10 } else { Dialect::Json11 };
-    let Some(Value::Array(items)) = root.get("items") else { return Err(not_a_feed) };
-    let feed_authors = authors(&root);
-    let objects: Vec<&Map<String, Value>> = items.iter().filter_map(Value::as_object).collect();
+    let feed_authors = authors(root.authors, root.author);
+    let icon = if root.icon.0.is_empty() { root.favicon } else { root.icon };
     Ok(Feed {
         meta: FeedMeta {
             dialect,
             version,
-            title: plain(&root, "title"),
-            link: address(&string(&root, "home_page_url"), base),
-            description: plain(&root, "description"),
-            language: string(&root, "language"),
-            icon: address(
-                &Some(string(&root, "icon")).filter(|i| !i.is_empty()).unwrap_or_else(|| string(&root, "favicon")),
-                base,
-            ),
+            title: plain(root.title),
+            link: address(&root.home_page_url.0, base),
+            description: plain(root.description),
+            language: root.language.0,
+            icon: address(&icon.0, base),
         },
         pace: Pace::default(),
-        items_in_document: objects.len(),
-        items: objects.into_iter().take(MAX_ITEMS).map(|o| item(o, &feed_authors, base)).collect(),
+        items_in_document: root.items.objects,
+        items: root.items.list.into_iter().map(|i| item(i, &feed_authors, base)).collect(),
     })
 }
 
@@ -51,83 +333,68 @@ fn byte_position(document: &str, line: usize, column: usize) -> u64 {
     (before + column) as u64
 }
 
-/// A member as a string; a number is written out, anything else is absent.
-fn string(object: &Map<String, Value>, name: &str) -> String {
-    match object.get(name) {
-        Some(Value::String(s)) => s.clone(),
-        Some(Value::Number(n)) => n.to_string(),
-        _ => String::new(),
-    }
+fn plain(text: Loose) -> Text {
+    Text { raw: trimmed(text), markup: Markup::Text }
 }
 
-fn plain(object: &Map<String, Value>, name: &str) -> Text {
-    Text { raw: string(object, name).trim().to_owned(), markup: Markup::Text }
+/// The text without white space at its ends, and without a copy where there is none.
+fn trimmed(text: Loose) -> String {
+    if text.0.trim().len() == text.0.len() { text.0 } else { text.0.trim().to_owned() }
 }
 
-fn item(object: &Map<String, Value>, feed_authors: &[Author], base: Option<&Url>) -> Item {
-    let html = string(object, "content_html");
-    let text = string(object, "content_text");
-    let content = if html.trim().is_empty() {
-        Text { raw: text.trim().to_owned(), markup: Markup::Text }
+fn item(raw: RawItem, feed_authors: &[Author], base: Option<&Url>) -> Item {
+    let content = if raw.content_html.0.trim().is_empty() {
+        plain(raw.content_text)
     } else {
-        Text { raw: html.trim().to_owned(), markup: Markup::Html }
+        Text { raw: trimmed(raw.content_html), markup: Markup::Html }
     };
-    let link = address(&string(object, "url"), base);
-    let external = address(&string(object, "external_url"), base);
+    let link = address(&raw.url.0, base);
+    let external = address(&raw.external_url.0, base);
     let (link, links) = match (link.is_empty(), external.is_empty()) {
         (true, _) => (external, Vec::new()),
         (false, false) if external != link => (link, vec![external]),
         (false, _) => (link, Vec::new()),
     };
-    let own = authors(object);
+    let own = authors(raw.authors, raw.author);
     let mut categories = Vec::new();
-    for tag in object.get("tags").and_then(Value::as_array).into_iter().flatten() {
-        add_category(&mut categories, tag.as_str().unwrap_or(""));
+    for tag in &raw.tags.list {
+        add_category(&mut categories, &tag.0);
     }
     Item {
-        guid: string(object, "id").trim().to_owned(),
+        guid: trimmed(raw.id),
         guid_origin: IdOrigin::JsonId,
         link,
         links,
-        title: plain(object, "title"),
+        title: plain(raw.title),
         content,
-        summary: plain(object, "summary"),
+        summary: plain(raw.summary),
         authors: if own.is_empty() { feed_authors.to_vec() } else { own },
-        published: date::parse(&string(object, "date_published")),
-        updated: date::parse(&string(object, "date_modified")),
+        published: date::parse(&raw.date_published.0),
+        updated: date::parse(&raw.date_modified.0),
         categories,
-        enclosures: object
-            .get("attachments")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(|a| attachment(a.as_object()?, base))
-            .collect(),
-        base_url: base.map(ToString::to_string).unwrap_or_default(),
+        enclosures: raw.attachments.list.into_iter().filter_map(|a| attachment(a, base)).collect(),
+        base_url: base_address(base),
     }
 }
 
-fn attachment(object: &Map<String, Value>, base: Option<&Url>) -> Option<Enclosure> {
-    let url = address(&string(object, "url"), base);
-    let length = object.get("size_in_bytes").and_then(Value::as_u64).map(|n| n.to_string()).unwrap_or_default();
-    (!url.is_empty()).then(|| Enclosure { url, media_type: string(object, "mime_type"), length })
+fn attachment(raw: Attachment, base: Option<&Url>) -> Option<Enclosure> {
+    let url = address(&raw.url.0, base);
+    let length = super::fields::length(Some(&raw.size_in_bytes.0));
+    (!url.is_empty()).then_some(Enclosure { url, media_type: raw.mime_type.0, length })
 }
 
-/// `authors` of 1.1, else `author` of 1.0; a bare string is a name.
-fn authors(object: &Map<String, Value>) -> Vec<Author> {
-    let one = |value: &Value| match value {
-        Value::String(s) => person(s),
-        Value::Object(o) => Author { name: string(o, "name").trim().to_owned(), email: String::new() },
-        _ => Author::default(),
-    };
-    let listed = match object.get("authors") {
-        Some(Value::Array(list)) => list.iter().map(one).collect(),
-        Some(other) => vec![one(other)],
-        None => Vec::new(),
-    };
-    let named = |list: Vec<Author>| -> Vec<Author> {
-        list.into_iter().filter(|a| !a.name.is_empty() || !a.email.is_empty()).collect()
+/// `authors` of 1.1, else `author` of 1.0.
+fn authors(listed: Several<RawAuthor, MAX_LIST>, single: Several<RawAuthor, MAX_LIST>) -> Vec<Author> {
+    let named = |list: Several<RawAuthor, MAX_LIST>| -> Vec<Author> {
+        list.list
+            .into_iter()
+            .map(|a| match a.written.is_empty() {
+                true => Author { name: trimmed(a.name), email: String::new() },
+                false => person(&a.written),
+            })
+            .filter(|a| !a.name.is_empty() || !a.email.is_empty())
+            .collect()
     };
     let listed = named(listed);
-    if listed.is_empty() { named(object.get("author").map(one).into_iter().collect()) } else { listed }
+    if listed.is_empty() { named(single) } else { listed }
 }

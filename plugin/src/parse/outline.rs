@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::rc::Rc;
 
 use quick_xml::NsReader;
 use quick_xml::events::{BytesStart, Event};
@@ -14,9 +15,21 @@ use url::Url;
 
 use super::{MAX_ITEMS, ParseError, Stage};
 
-/// Depth to which elements become nodes: root, channel, item, field, and two levels of a field's parts
-/// (`author/name`, `source/author/name`). What is deeper is markup and stays in the text of its ancestor.
-const MAX_NODE_DEPTH: usize = 6;
+/// Elements whose children are fields of their own. The children of every other field are markup and stay in its text.
+const CONTAINERS: [&str; 9] =
+    ["channel", "item", "entry", "author", "contributor", "source", "image", "skiphours", "skipdays"];
+
+/// Fields of a whole document: a thousand items with a hundred fields each. The rest is passed over.
+const MAX_NODES: usize = 100_000;
+
+/// Attributes of one element that are read; real ones have at most a dozen.
+const MAX_ATTRIBUTES: usize = 64;
+
+/// Bytes of a namespace address that is told apart; the known ones have at most 60.
+const MAX_NAMESPACE_BYTES: usize = 128;
+
+/// Bytes of an `xml:base` that is followed.
+const MAX_BASE_BYTES: usize = 8 * 1_024;
 
 /// Fields of one item or of the channel; a document with more is hostile, and the rest is passed over.
 const MAX_FIELDS: usize = 4_096;
@@ -52,6 +65,9 @@ pub(super) enum Ns {
 impl Ns {
     /// The namespace by its address, without regard to scheme and letter case: both are often wrong.
     fn of_address(address: &str) -> Self {
+        if address.len() > MAX_NAMESPACE_BYTES {
+            return Self::Other;
+        }
         let lower = address.trim().to_ascii_lowercase();
         let key = lower.strip_prefix("https://").or_else(|| lower.strip_prefix("http://")).unwrap_or(&lower);
         match key.trim_end_matches(['/', '#']) {
@@ -111,8 +127,8 @@ pub(super) struct Node<'d> {
     /// The inner markup has prefixed XHTML elements or CDATA, so it cannot be taken as it stands.
     pub(super) needs_rewrite: bool,
     /// The base address in force (`xml:base`).
-    pub(super) base: Option<Url>,
-    /// Elements inside, down to [`MAX_NODE_DEPTH`].
+    pub(super) base: Option<Rc<Url>>,
+    /// Fields inside.
     pub(super) children: Vec<Node<'d>>,
 }
 
@@ -151,13 +167,23 @@ pub(super) struct Outline<'d> {
     pub(super) items_in_document: usize,
     /// XML declarations that name an encoding: feed-rs would decode again what is decoded.
     pub(super) declarations: Vec<Range<usize>>,
+    /// Values that feed-rs reads as durations: text of `duration` elements, attributes `start`, `end` and `time`.
+    pub(super) durations: Vec<Range<usize>>,
+}
+
+/// Where a piece of text came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Piece {
+    Text,
+    CData,
+    Reference,
 }
 
 /// An element that is still open.
 struct Open<'d> {
     node: Node<'d>,
     text: TextBuilder<'d>,
-    base: Option<Url>,
+    base: Option<Rc<Url>>,
 }
 
 /// Collects the text of an element; white space at its ends goes unless CDATA or a reference gave it.
@@ -215,8 +241,13 @@ pub(super) fn read<'d>(document: &'d str, base: Option<&Url>) -> Result<Outline<
 }
 
 struct Builder<'d> {
+    document: &'d str,
     reader: NsReader<&'d [u8]>,
-    base: Option<Url>,
+    base: Option<Rc<Url>>,
+    nodes: usize,
+    /// Where the text of a `duration` element began.
+    duration_from: Option<usize>,
+    durations: Vec<Range<usize>>,
     stack: Vec<Open<'d>>,
     depth: usize,
     root: Option<Node<'d>>,
@@ -233,8 +264,12 @@ impl<'d> Builder<'d> {
         config.expand_empty_elements = true;
         config.trim_markup_names_in_closing_tags = true;
         Self {
+            document,
             reader,
-            base: base.cloned(),
+            base: base.map(|b| Rc::new(b.clone())),
+            nodes: 0,
+            duration_from: None,
+            durations: Vec::new(),
             stack: Vec::new(),
             depth: 0,
             root: None,
@@ -267,11 +302,11 @@ impl<'d> Builder<'d> {
             match event {
                 Event::Start(start) => self.open(namespace, &start, before)?,
                 Event::End(_) => self.close(before),
-                Event::Text(text) => self.text(text.xml10_content_cow(), false),
-                Event::CData(data) => self.text(data.into_inner(), true),
+                Event::Text(text) => self.text(text.xml10_content_cow(), Piece::Text),
+                Event::CData(data) => self.text(data.into_inner(), Piece::CData),
                 Event::GeneralRef(reference) => {
                     let name = reference.into_inner();
-                    self.text(resolve_reference(&name), true);
+                    self.text(resolve_reference(&name), Piece::Reference);
                 }
                 Event::Decl(declaration) => {
                     if declaration.encoding().is_some() {
@@ -301,40 +336,41 @@ impl<'d> Builder<'d> {
     }
 
     fn open(&mut self, ns: Ns, start: &BytesStart<'d>, before: usize) -> Result<(), ParseError> {
+        self.end_duration(before);
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return Err(ParseError::at(Stage::Depth, before as u64));
         }
-        let nests = self.depth <= MAX_NODE_DEPTH;
-        let full = self.stack.last().is_some_and(|o| o.node.children.len() >= MAX_FIELDS);
+        let local = start.local_name();
+        if local.as_ref().eq_ignore_ascii_case("duration") {
+            self.duration_from = Some(self.position());
+        }
+        self.note_durations(start);
         if let Some(parent) = self.stack.last_mut() {
             parent.node.element_count += 1;
-            if ns == Ns::Xhtml && start.name().prefix().is_some() {
-                for open in &mut self.stack {
-                    open.node.needs_rewrite = true;
-                }
-            }
+            parent.node.needs_rewrite |= ns == Ns::Xhtml && start.name().prefix().is_some();
         }
-        if !nests || full || self.depth > self.stack.len() + 1 {
+        if !self.becomes_node(ns, local.as_ref()) {
             return Ok(());
         }
+        self.nodes += 1;
+        let mut base = self.stack.last().map_or_else(|| self.base.clone(), |o| o.base.clone());
         let mut attributes = Vec::new();
-        let inherited = self.stack.last().map_or_else(|| self.base.clone(), |o| o.base.clone());
-        let mut base = inherited;
-        for attribute in start.attributes().with_checks(false).flatten() {
+        for attribute in start.attributes().with_checks(false).flatten().take(MAX_ATTRIBUTES) {
             let value = unescape_attribute(&attribute.value);
             let key = attribute.key.as_ref();
-            if key.eq_ignore_ascii_case("xml:base") {
-                base = match &base {
-                    Some(outer) => outer.join(value.trim()).ok().or(base),
+            if key.eq_ignore_ascii_case("xml:base") && value.len() <= MAX_BASE_BYTES {
+                let joined = match &base {
+                    Some(outer) => outer.join(value.trim()).ok(),
                     None => Url::parse(value.trim()).ok(),
                 };
+                base = joined.map(Rc::new).or(base);
             }
             attributes.push((Cow::Owned(key.to_owned()), value));
         }
         let node = Node {
             ns,
-            name: Cow::Owned(start.local_name().as_ref().to_owned()),
+            name: Cow::Owned(local.as_ref().to_owned()),
             attributes,
             text: Cow::Borrowed(""),
             inner: self.position()..self.position(),
@@ -347,20 +383,66 @@ impl<'d> Builder<'d> {
         Ok(())
     }
 
-    fn text(&mut self, piece: Cow<'d, str>, protected: bool) {
-        // Text of elements deeper than nodes stays in the inner markup of their ancestor.
-        if self.depth != self.stack.len() {
-            if protected && let Some(open) = self.stack.last_mut() {
-                open.node.needs_rewrite |= matches!(piece, Cow::Borrowed(_));
-            }
+    /// Whether an element that just opened is a field, and there is room for it.
+    fn becomes_node(&mut self, ns: Ns, local: &str) -> bool {
+        if self.depth != self.stack.len() + 1 {
+            return false;
+        }
+        if self.is_item(ns, local) {
+            self.items_in_document += 1;
+            return self.items.len() < MAX_ITEMS;
+        }
+        let Some(parent) = self.stack.last() else { return true };
+        let contains = self.stack.len() == 1 || CONTAINERS.iter().any(|c| parent.node.name.eq_ignore_ascii_case(c));
+        contains && self.nodes < MAX_NODES && parent.node.children.len() < MAX_FIELDS
+    }
+
+    /// Whether an element is an item: it stands in the root or in a channel, not in another item.
+    fn is_item(&self, ns: Ns, local: &str) -> bool {
+        let named = matches!(ns, Ns::Rss | Ns::Atom | Ns::Other) && matches!(local, "item" | "entry");
+        let in_place = match self.stack.as_slice() {
+            [_root] => true,
+            [_root, channel] => channel.node.name.eq_ignore_ascii_case("channel"),
+            _ => false,
+        };
+        named && in_place
+    }
+
+    /// The text of a `duration` element ends at the next tag.
+    fn end_duration(&mut self, at: usize) {
+        if let Some(from) = self.duration_from.take() {
+            self.durations.push(from..at);
+        }
+    }
+
+    /// The places of attributes that feed-rs reads as durations.
+    fn note_durations(&mut self, start: &BytesStart<'d>) {
+        if self.stack.is_empty() || memchr::memchr(b'=', start.attributes_raw().as_bytes()).is_none() {
             return;
         }
-        if let Some(open) = self.stack.last_mut() {
-            if protected { open.text.protected(piece) } else { open.text.text(piece) }
+        for attribute in start.attributes().with_checks(false).flatten().take(MAX_ATTRIBUTES) {
+            if matches!(attribute.key.as_ref(), "start" | "end" | "time")
+                && let Cow::Borrowed(value) = attribute.value
+            {
+                // The value is a slice of the document, so its place follows from its address.
+                let from = (value.as_ptr() as usize).wrapping_sub(self.document.as_ptr() as usize);
+                self.durations.push(from..from.saturating_add(value.len()));
+            }
+        }
+    }
+
+    fn text(&mut self, piece: Cow<'d, str>, kind: Piece) {
+        let is_direct = self.depth == self.stack.len();
+        let Some(open) = self.stack.last_mut() else { return };
+        open.node.needs_rewrite |= kind == Piece::CData;
+        // Text of elements deeper than nodes stays in the inner markup of their ancestor.
+        if is_direct {
+            if kind == Piece::Text { open.text.text(piece) } else { open.text.protected(piece) }
         }
     }
 
     fn close(&mut self, before: usize) {
+        self.end_duration(before);
         let is_node = self.depth == self.stack.len();
         self.depth = self.depth.saturating_sub(1);
         if !is_node {
@@ -370,22 +452,17 @@ impl<'d> Builder<'d> {
         let mut node = open.node;
         node.text = open.text.finish();
         node.inner.end = before;
-        let depth_of_item = self.stack.len() <= 2;
+        if self.is_item(node.ns, &node.name) {
+            self.items.push(node);
+            return;
+        }
         let Some(parent) = self.stack.last_mut() else {
             self.root = Some(node);
             return;
         };
-        let local = node.name.as_ref();
-        if depth_of_item && matches!(node.ns, Ns::Rss | Ns::Atom | Ns::Other) && (local == "item" || local == "entry") {
-            self.items_in_document += 1;
-            if self.items.len() < MAX_ITEMS {
-                self.items.push(node);
-            }
-        } else {
-            parent.node.element_count += node.element_count;
-            parent.node.needs_rewrite |= node.needs_rewrite;
-            parent.node.children.push(node);
-        }
+        parent.node.element_count += node.element_count;
+        parent.node.needs_rewrite |= node.needs_rewrite;
+        parent.node.children.push(node);
     }
 
     fn finish(self) -> Result<Outline<'d>, ParseError> {
@@ -400,6 +477,7 @@ impl<'d> Builder<'d> {
             items: self.items,
             items_in_document: self.items_in_document,
             declarations: self.declarations,
+            durations: self.durations,
         })
     }
 }

@@ -3,7 +3,7 @@
 //! Owns which element of these dialects is which field. Sources: RSS 2.0 (rssboard.org), RSS 1.0 and its modules
 //! Dublin Core, Content and Syndication, the iTunes podcast tags. Must not know Atom feeds or records.
 
-use super::fields::{add_category, address, atom_text, enclosure, person, rss_text};
+use super::fields::{add_category, add_link, address, atom_text, base_address, enclosure, person, rss_text};
 use super::outline::{Node, Ns, Outline};
 use crate::contract::Weekday;
 use crate::date;
@@ -39,7 +39,7 @@ fn version(outline: &Outline<'_>) -> (Dialect, String) {
 }
 
 fn meta(document: &str, channel: &Node<'_>, dialect: Dialect, version: String) -> FeedMeta {
-    let base = channel.base.as_ref();
+    let base = channel.base.as_deref();
     let link =
         channel.text_of(Ns::Rss, "link").map(|l| address(l, base)).or_else(|| alternate(channel)).unwrap_or_default();
     let text = |name| channel.first(Ns::Rss, name).map(|n| rss_text(document, n)).unwrap_or_default();
@@ -66,7 +66,7 @@ fn meta(document: &str, channel: &Node<'_>, dialect: Dialect, version: String) -
 fn alternate(node: &Node<'_>) -> Option<String> {
     node.all(Ns::Atom, "link")
         .filter(|l| l.attribute("rel").is_none_or(|r| r.trim().eq_ignore_ascii_case("alternate")))
-        .filter_map(|l| l.attribute("href").map(|h| address(h, l.base.as_ref())))
+        .filter_map(|l| l.attribute("href").map(|h| address(h, l.base.as_deref())))
         .find(|h| !h.is_empty())
 }
 
@@ -105,7 +105,7 @@ fn item(document: &str, node: &Node<'_>, dialect: Dialect) -> Item {
         updated,
         categories: categories(node),
         enclosures: node.all(Ns::Rss, "enclosure").filter_map(|e| enclosure(e, "url")).collect(),
-        base_url: node.base.as_ref().map(ToString::to_string).unwrap_or_default(),
+        base_url: base_address(node.base.as_deref()),
     }
 }
 
@@ -133,7 +133,7 @@ fn link(node: &Node<'_>, permalink: bool) -> String {
         .map(|l| if l.text.trim().is_empty() { l.attribute("href").unwrap_or("") } else { l.text.as_ref() })
         .find(|l| !l.trim().is_empty());
     if let Some(written) = written {
-        return address(written, node.base.as_ref());
+        return address(written, node.base.as_deref());
     }
     alternate(node)
         .or_else(|| {
@@ -147,10 +147,7 @@ fn link(node: &Node<'_>, permalink: bool) -> String {
 fn links(node: &Node<'_>, first: &str) -> Vec<String> {
     let mut links = Vec::new();
     for l in node.all(Ns::Rss, "link") {
-        let other = address(&l.text, l.base.as_ref());
-        if !other.is_empty() && other != first && !links.contains(&other) {
-            links.push(other);
-        }
+        add_link(&mut links, first, address(&l.text, l.base.as_deref()));
     }
     links
 }

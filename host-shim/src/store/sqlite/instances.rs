@@ -66,6 +66,15 @@ pub(super) fn create(
         return Ok(Created { value: rows::instance(t, &id)?, replayed: true });
     }
     super::reads::corpus(t, &new.corpus_id)?;
+    // Asked first, so that the reason does not depend on which index the engine looks at.
+    let owned: bool = t
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM instance WHERE corpus_id = ?1 AND source_namespace = ?2 AND disabled_at IS NULL)",
+        )?
+        .query_row(params![new.corpus_id, new.source_namespace], |r| r.get(0))?;
+    if owned {
+        return Err(StoreError::NamespaceInUse);
+    }
     t.execute(
         "INSERT INTO instance (connector_id, corpus_id, source_namespace, name, labels, kind, config, interval_seconds, \
          silent_after_seconds, credential_warning_seconds, created_at, checkpoint, next_run_at, next_run_because, health) \
