@@ -5,7 +5,7 @@ CARGO := cargo
 WASM := target/wasm32-unknown-unknown/release
 OUT := target/release
 
-.PHONY: help setup plugin build demo run chaos verify fmt clippy test imports docs audit clean
+.PHONY: help setup plugin build demo run bench chaos verify fmt clippy test imports docs audit clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1|/' | column -t -s '|'
@@ -56,6 +56,9 @@ imports: build
 docs:
 	@echo "docs: building the documentation, warnings denied"
 	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --quiet --release --no-deps --workspace
+
+bench: plugin ## one poll in the sandbox against natively and bare parsers, as ratios of one run
+	@$(CARGO) bench --locked --workspace --bench poll --profile release
 
 audit: setup ## licences, bans, duplicate versions (cargo-deny)
 	@command -v cargo-deny >/dev/null || { echo "audit: installing cargo-deny, which checks the dependencies"; $(CARGO) install --locked --quiet cargo-deny; }

@@ -121,6 +121,24 @@ fn table(connectors: &[Value]) {
     }
 }
 
+/// The items of a feed: key, revision, title, published.
+async fn records_table(caller: &Caller, corpus: &str, namespace: &str) -> Result<(), Failure> {
+    println!("\n   {namespace}");
+    println!("   {:<42} {:<14} {:<24} PUBLISHED", "KEY", "REVISION", "TITLE");
+    let list = get(caller, &format!("/v0/records?corpus_id={corpus}")).await?;
+    for record in items(&list).iter().filter(|r| text(r, "/source/namespace") == namespace) {
+        let path =
+            format!("/v0/records/{}/versions/{}", text(record, "/record_id"), text(record, "/current_version_id"));
+        let version = get(caller, &path).await?;
+        let parts = version.pointer("/manifest/parts").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let title = parts.iter().find(|p| text(p, "/key") == "title").map_or("-", |p| text(p, "/content/text"));
+        let published = text(&version, "/extensions/connector.rss/data/item/published");
+        let revision = text(record, "/revision").trim_start_matches("sha256:");
+        println!("   {:<42.42} {revision:<14.12} {title:<24.24} {published}", text(record, "/source/record_key"));
+    }
+    Ok(())
+}
+
 async fn demo() -> Result<(), Failure> {
     let feeds = FakeFeedServer::start().await;
     feeds.serve_folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/feeds"))?;
@@ -156,6 +174,16 @@ async fn demo() -> Result<(), Failure> {
         polled.push(until(&caller, &format!("/v0/connectors/{id}"), done).await?);
     }
     table(&polled);
+    for name in FEEDS {
+        records_table(&caller, &corpus, name).await?;
+    }
+
+    println!("\n4. The next polls of the same feeds are answered 304");
+    for (id, name) in ids.iter().zip(FEEDS) {
+        let unchanged = |r: &Value| items(r).first().is_some_and(|r| r.pointer("/http_status") == Some(&json!(304)));
+        until(&caller, &format!("/v0/connectors/{id}/runs?limit=1"), unchanged).await?;
+        println!("   {name}: 304");
+    }
 
     let records = get(&caller, &format!("/v0/records?corpus_id={corpus}")).await?;
     let record = items(&records)
@@ -163,11 +191,11 @@ async fn demo() -> Result<(), Failure> {
         .find(|r| text(r, "/source/record_key") == "harbour-2")
         .ok_or("the record of the ferry is not there")?;
     let record_path = format!("/v0/records/{}", text(record, "/record_id"));
-    println!("\n4. One record whole");
+    println!("\n5. One record whole");
     let version = get(&caller, &format!("{record_path}/versions/{}", text(record, "/current_version_id"))).await?;
     println!("{}\n{}", serde_json::to_string_pretty(record)?, serde_json::to_string_pretty(&version)?);
 
-    println!("\n5. Editing that item, then putting the earlier text back: each is a version of its own");
+    println!("\n6. Editing that item, then putting the earlier text back: each is a version of its own");
     for (n, from, to) in [(2, "The ferry is", "The night ferry is"), (3, "The night ferry is", "The ferry is")] {
         feeds.edit("/rss-2.0.rss", from, to)?;
         let versions = until(&caller, &format!("{record_path}/versions"), |v| items(v).len() == n).await?;
@@ -180,7 +208,7 @@ async fn demo() -> Result<(), Failure> {
         println!();
     }
 
-    println!("6. Taking an item out of the feed: its record stays");
+    println!("7. Taking an item out of the feed: its record stays");
     let before = items(&records).len();
     let document =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/feeds/rss-0.91.xml"))?;
@@ -199,7 +227,7 @@ async fn demo() -> Result<(), Failure> {
         return Err("a record went away".into());
     }
 
-    println!("\n7. The component that never stops computing was stopped, and the others went on");
+    println!("\n8. The component that never stops computing was stopped, and the others went on");
     let stopped = |c: &Value| c.pointer("/health/last_error/code").is_some();
     let hostile = until(&caller, &format!("/v0/connectors/{hostile}"), stopped).await?;
     println!("   {}: {}", text(&hostile, "/health/last_error/code"), text(&hostile, "/health/last_error/message"));

@@ -11,12 +11,14 @@
 //! ```
 
 pub mod api;
+pub mod certify;
 pub mod cli;
 pub mod config;
 pub mod corpus;
 pub mod egress;
 pub mod engine;
 mod ids;
+pub mod quivr;
 pub mod runner;
 pub mod server;
 pub mod store;

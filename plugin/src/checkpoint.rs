@@ -1,12 +1,13 @@
 //! The checkpoint: what one page tells the next.
 //!
-//! Owns its JSON form, which is that of Quivr's plugin (members in a fixed order, empty ones left out) with one
-//! member of our own behind theirs, `reader`. They ignore members they do not know, and a checkpoint without
+//! Owns its JSON form, which is that of Quivr's plugin (members in a fixed order, empty ones left out) with two
+//! members of our own behind theirs, `reader` and `identity`. They ignore members they do not know, and a checkpoint without
 //! `reader` is theirs: it is adopted at the first document.
 
 use serde::Deserialize;
 
 use crate::canonical::{self, Object, Sink};
+use crate::policy::State;
 
 /// Entries of `seen` that are kept, the newest ones.
 pub const MAX_SEEN: usize = 2_000;
@@ -50,6 +51,8 @@ pub struct Checkpoint {
     pub seen: Vec<Seen>,
     /// Which reader wrote it; empty for Quivr's plugin.
     reader: String,
+    /// How keys are made, where the feed breaks the rules.
+    pub identity: State,
 }
 
 impl Checkpoint {
@@ -109,6 +112,10 @@ impl Checkpoint {
             out.put("}");
         });
         json.text_unless_empty("reader", &self.reader);
+        let identity = self.identity.write();
+        if !identity.is_empty() {
+            json.raw("identity", &identity);
+        }
         json.finish()
     }
 }
@@ -130,7 +137,7 @@ mod tests {
             not_before: "2026-09-28T12:15:00Z".into(),
             partial: true,
             seen: vec![seen(1)],
-            reader: String::new(),
+            ..Checkpoint::default()
         };
         assert_eq!(
             checkpoint.write(),

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use url::Url;
 
 use crate::contract::Failure;
+use crate::policy::Policy;
 
 /// Longest address of a feed in characters.
 pub const MAX_URL_CHARS: usize = 2_048;
@@ -30,6 +31,11 @@ pub const CONFIG_SCHEMA: &str = r#"{
       "type": ["boolean", "null"],
       "default": true,
       "description": "Wait as long as the feed's ttl asks, at most an hour"
+    },
+    "identity": {
+      "enum": ["auto", "guid", "guid+link", "link", "link+title", "content", null],
+      "default": "auto",
+      "description": "What a record key is made of; auto keeps the rule until a document shows that it loses items"
     }
   }
 }"#;
@@ -84,6 +90,42 @@ struct RawConfig {
     url: String,
     #[serde(default)]
     honor_ttl: Option<bool>,
+    #[serde(default)]
+    identity: Option<Identity>,
+}
+
+/// The member `identity`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(from = "Named")]
+pub enum Identity {
+    /// The rule until a document shows that it loses items.
+    #[default]
+    Auto,
+    /// One policy, whatever the documents show.
+    Fixed(Policy),
+}
+
+/// The names of [`Identity`].
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Named {
+    Auto(Auto),
+    Policy(Policy),
+}
+
+#[derive(Debug, Deserialize)]
+enum Auto {
+    #[serde(rename = "auto")]
+    Auto,
+}
+
+impl From<Named> for Identity {
+    fn from(named: Named) -> Self {
+        match named {
+            Named::Auto(Auto::Auto) => Self::Auto,
+            Named::Policy(policy) => Self::Fixed(policy),
+        }
+    }
 }
 
 /// The config of an instance.
@@ -93,6 +135,8 @@ pub struct Config {
     pub url: String,
     /// Whether the feed's ttl is waited for.
     pub honor_ttl: bool,
+    /// What a record key is made of.
+    pub identity: Identity,
 }
 
 /// Checks the configuration of the pin.
@@ -118,7 +162,7 @@ pub fn config(json: &str) -> Result<Config, Failure> {
         |why: String| Failure::source("invalid_config", format!("The config of the instance is not valid: {why}"));
     let raw: RawConfig = object(json).map_err(|e| invalid(reason(&e)))?;
     check_url(&raw.url).map_err(|why| invalid(why.to_owned()))?;
-    Ok(Config { url: raw.url, honor_ttl: raw.honor_ttl.unwrap_or(true) })
+    Ok(Config { url: raw.url, honor_ttl: raw.honor_ttl.unwrap_or(true), identity: raw.identity.unwrap_or_default() })
 }
 
 /// Reads a JSON object; an array of the right length would pass for one in serde's eyes.
@@ -170,14 +214,20 @@ mod tests {
     #[test]
     fn configs_are_read_or_refused_with_a_reason() {
         let good = config(r#"{"url":"https://a.example/f"}"#).unwrap();
-        assert_eq!(good, Config { url: "https://a.example/f".into(), honor_ttl: true });
+        assert_eq!(good, Config { url: "https://a.example/f".into(), honor_ttl: true, identity: Identity::Auto });
         assert!(config(r#"{"url":"HTTP://a.example","honor_ttl":null}"#).unwrap().honor_ttl);
         assert!(!config(r#"{"url":"http://a.example/","honor_ttl":false}"#).unwrap().honor_ttl);
+        let identity =
+            |name: &str| config(&format!(r#"{{"url":"https://a.example/","identity":{name}}}"#)).unwrap().identity;
+        assert_eq!(identity("null"), Identity::Auto);
+        assert_eq!(identity("\"auto\""), Identity::Auto);
+        assert_eq!(identity("\"link+title\""), Identity::Fixed(Policy::LinkTitle));
         for (bad, word) in [
             ("", "line 1"),
             ("{}", "missing field `url`"),
             (r#"{"url":"https://a.example/","ur":1}"#, "unknown field `ur`"),
             (r#"{"url":7}"#, "line 1"),
+            (r#"{"url":"https://a.example/","identity":"gid"}"#, "line 1"),
             (r#"{"url":""}"#, "empty"),
             (r#"{"url":"ftp://a.example/"}"#, "http"),
             (r#"{"url":"/relative"}"#, "absolute"),

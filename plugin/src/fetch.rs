@@ -2,11 +2,13 @@
 //!
 //! Owns the order of the steps; each step is a module of its own. The only effect is `Http::send`.
 
+use std::collections::HashSet;
+
 use url::Url;
 
 use crate::canonical::Object;
 use crate::checkpoint::{Checkpoint, MAX_VALIDATOR_BYTES};
-use crate::config::{self, Config};
+use crate::config::{self, Config, Identity};
 use crate::contract::{Failure, Header, Hints, Http, HttpRequest, HttpResponse, Invocation, Page};
 use crate::decode;
 use crate::hints;
@@ -14,6 +16,7 @@ use crate::identity::{MAX_METADATA_BYTES, clip};
 use crate::model::Feed;
 use crate::page::{self, Counts};
 use crate::parse;
+use crate::policy::{self, Continuation, Policy, State, Switch};
 use crate::record::metadata_line;
 use crate::status::{self, Outcome};
 use crate::{date, describe};
@@ -151,11 +154,24 @@ fn unchanged(mut checkpoint: Checkpoint, call: &Call, response: &HttpResponse, o
 
 /// The page of a document.
 fn changes(feed: Feed, mut checkpoint: Checkpoint, call: &Call, response: &HttpResponse, hints: Hints) -> Page {
-    let (mut candidates, counts) = page::candidates(&feed);
+    let adopt = checkpoint.is_foreign();
+    let mut state = std::mem::take(&mut checkpoint.identity);
+    let seen = std::mem::take(&mut checkpoint.seen);
+    let known: HashSet<&str> = seen.iter().map(|s| s.k.as_str()).collect();
+    let switch = switch(&feed, &known, &mut state, call.config.identity, checkpoint.partial);
+    let mut continuation = state.from.map(|from| Continuation::new(from, &state.trail));
+    let (mut candidates, counts) = page::candidates(&feed, state.policy, |item, key| {
+        continuation.as_mut().and_then(|c| c.previous(item, key, &known))
+    });
+    drop(known);
     let window = page::window(&candidates);
     page::order(&mut candidates);
-    let adopt = checkpoint.is_foreign();
-    let cut = page::cut(candidates, std::mem::take(&mut checkpoint.seen), adopt);
+    let cut = page::cut(candidates, seen, adopt);
+    if !cut.more && state.from.take().is_some() {
+        state.trail.clear();
+    }
+    let policy = state.policy;
+    checkpoint.identity = state;
     checkpoint.seen = cut.seen;
     checkpoint.adopt();
     checkpoint.partial = cut.more;
@@ -178,15 +194,34 @@ fn changes(feed: Feed, mut checkpoint: Checkpoint, call: &Call, response: &HttpR
         reads: 1,
         window: (!cut.more).then_some(window),
         hints,
-        diagnostics: diagnostics(&feed, counts),
+        diagnostics: diagnostics(&feed, counts, policy, switch),
     }
 }
 
+/// The policy for a document: the configured one, or the one that the document and those before it show to be needed.
+/// While pages of a document are left, its policy stays.
+fn switch(feed: &Feed, known: &HashSet<&str>, state: &mut State, wanted: Identity, partial: bool) -> Option<Switch> {
+    if partial && state.from.is_some() {
+        return None;
+    }
+    let switch = match wanted {
+        Identity::Fixed(to) if to != state.policy => Some(Switch { from: state.policy, to, because: "configured" }),
+        Identity::Fixed(_) => None,
+        Identity::Auto if state.policy != Policy::Guid || partial => None,
+        Identity::Auto => policy::lossy(feed).or_else(|| policy::volatile(feed, known, state)),
+    }?;
+    state.policy = switch.to;
+    // Where nothing is known there is nothing to go on from.
+    state.from = (!known.is_empty()).then_some(switch.from);
+    (state.strikes, state.contents) = (0, String::new());
+    Some(switch)
+}
+
 /// What an operator sees of the document; its texts are cut until the whole fits its bound.
-fn diagnostics(feed: &Feed, counts: Counts) -> String {
+fn diagnostics(feed: &Feed, counts: Counts, policy: Policy, switch: Option<Switch>) -> String {
     let mut bytes = MAX_METADATA_BYTES;
     loop {
-        let json = diagnostics_within(feed, counts, bytes);
+        let json = diagnostics_within(feed, counts, bytes, &identity_shown(policy, switch));
         if json.len() <= MAX_DIAGNOSTICS_BYTES || bytes == 0 {
             return json;
         }
@@ -195,7 +230,7 @@ fn diagnostics(feed: &Feed, counts: Counts) -> String {
 }
 
 /// The diagnostics with texts of at most so many bytes.
-fn diagnostics_within(feed: &Feed, counts: Counts, bytes: usize) -> String {
+fn diagnostics_within(feed: &Feed, counts: Counts, bytes: usize, identity: &str) -> String {
     let meta = &feed.meta;
     let mut about = Object::new();
     about.text_unless_empty("title", clip(&metadata_line(&meta.title), bytes));
@@ -218,6 +253,18 @@ fn diagnostics_within(feed: &Feed, counts: Counts, bytes: usize) -> String {
     let declared = format!("{format}-{}", meta.version);
     out.text("dialect_declared", clip(&declared, bytes.min(MAX_DECLARED_BYTES)));
     out.raw("counts", &numbers.finish());
+    out.raw("identity", identity);
     out.raw("feed", &about.finish());
     out.finish()
+}
+
+/// The policy in force, and where it was switched just now, from which one and why.
+fn identity_shown(policy: Policy, switch: Option<Switch>) -> String {
+    let mut shown = Object::new();
+    shown.text("policy", policy.name());
+    if let Some(switch) = switch {
+        shown.text("from", switch.from.name());
+        shown.text("because", switch.because);
+    }
+    shown.finish()
 }

@@ -12,6 +12,7 @@ use crate::canonical::{self, Object, Sink};
 use crate::date;
 use crate::html::key_text;
 use crate::model::{Author, Enclosure, IdOrigin, Item};
+use crate::policy::Policy;
 
 /// Longest record key in bytes; a longer one is replaced by its hash.
 pub const MAX_KEY_BYTES: usize = 1_024;
@@ -38,6 +39,10 @@ pub enum KeyBasis {
     RdfAbout,
     /// The link.
     Link,
+    /// Guid and link.
+    GuidLink,
+    /// Link and title.
+    LinkTitle,
     /// Title and text.
     Content,
 }
@@ -52,6 +57,8 @@ impl KeyBasis {
             Self::JsonId => "json-id",
             Self::RdfAbout => "rdf-about",
             Self::Link => "link",
+            Self::GuidLink => "guid+link",
+            Self::LinkTitle => "link+title",
             Self::Content => "content",
         }
     }
@@ -154,10 +161,28 @@ pub fn sha256(bytes: &[u8]) -> String {
     format!("sha256:{}", hex(&Sha256::digest(bytes)))
 }
 
-/// The record key, and what it was made from.
+/// The record key under a policy, and what it was made from.
 #[must_use]
-pub fn record_key(metadata: &Metadata, item: &Item) -> (String, KeyBasis) {
-    let (key, basis) = if !metadata.guid.is_empty() {
+pub fn record_key(metadata: &Metadata, item: &Item, policy: Policy) -> (String, KeyBasis) {
+    let (guid, link) = (metadata.guid.as_str(), metadata.link.as_str());
+    let (key, basis) = match policy {
+        Policy::GuidLink if !guid.is_empty() && !link.is_empty() => (joined(guid, link), KeyBasis::GuidLink),
+        Policy::Link if !link.is_empty() => (link.to_owned(), KeyBasis::Link),
+        Policy::LinkTitle if guid.is_empty() && !link.is_empty() => {
+            (joined(link, &key_text::one_line(&item.title)), KeyBasis::LinkTitle)
+        }
+        Policy::Content => (content_key(item), KeyBasis::Content),
+        _ => by_rule(metadata, item),
+    };
+    if key.len() > MAX_KEY_BYTES || key.contains('\0') {
+        return (sha256(key.as_bytes()), basis);
+    }
+    (key, basis)
+}
+
+/// The rule: guid, else link, else content.
+fn by_rule(metadata: &Metadata, item: &Item) -> (String, KeyBasis) {
+    if !metadata.guid.is_empty() {
         let basis = match item.guid_origin {
             IdOrigin::Guid => KeyBasis::Guid,
             IdOrigin::AtomId => KeyBasis::AtomId,
@@ -169,11 +194,17 @@ pub fn record_key(metadata: &Metadata, item: &Item) -> (String, KeyBasis) {
         (metadata.link.clone(), KeyBasis::Link)
     } else {
         (content_key(item), KeyBasis::Content)
-    };
-    if key.len() > MAX_KEY_BYTES || key.contains('\0') {
-        return (sha256(key.as_bytes()), basis);
     }
-    (key, basis)
+}
+
+/// Two identifiers as one: the hash of their JSON array, which no pair of others has.
+fn joined(first: &str, second: &str) -> String {
+    let mut json = "[".to_owned();
+    canonical::string(&mut json, first);
+    json.push(',');
+    canonical::string(&mut json, second);
+    json.push(']');
+    sha256(json.as_bytes())
 }
 
 /// The key of an item without guid and link: a hash of its title and text. The texts are made by a rule of their own
@@ -181,12 +212,7 @@ pub fn record_key(metadata: &Metadata, item: &Item) -> (String, KeyBasis) {
 fn content_key(item: &Item) -> String {
     let content_blank = item.content.raw.trim().is_empty();
     let body = if content_blank { &item.summary } else { &item.content };
-    let mut json = "[".to_owned();
-    canonical::string(&mut json, &key_text::one_line(&item.title));
-    json.push(',');
-    canonical::string(&mut json, &key_text::text(body));
-    json.push(']');
-    sha256(json.as_bytes())
+    joined(&key_text::one_line(&item.title), &key_text::text(body))
 }
 
 /// The short form of a key in the checkpoint: the first 8 bytes of its SHA-256 in hexadecimal.
@@ -204,10 +230,11 @@ pub fn short_revision(revision: &str) -> String {
 /// The revision: a hash of the item's own fields. Raw title, content and summary enter unbounded, with their markup;
 /// they are hashed as they are escaped, so that no copy of them is made.
 #[must_use]
-pub fn revision(item: &Item, metadata: &Metadata, truncated: bool) -> String {
+pub fn revision(item: &Item, metadata: &Metadata, truncated: bool, policy: Policy) -> String {
     let mut json = Object::over(Sha256::new());
-    json.text_unless_empty("guid", &metadata.guid);
-    json.text_unless_empty("link", &metadata.link);
+    // An identifier that the policy does not trust moves by itself; with it every poll would be a revision.
+    json.text_unless_empty("guid", if policy.trusts_guid() { &metadata.guid } else { "" });
+    json.text_unless_empty("link", if policy.trusts_link() { &metadata.link } else { "" });
     json.list_unless_empty("links", &metadata.links, |out, l| canonical::string(out, l));
     json.text_unless_empty("title", &item.title.raw);
     json.text_unless_empty("content", &item.content.raw);
@@ -267,11 +294,11 @@ mod tests {
         };
         let metadata = Metadata::of(&item);
         assert_eq!(
-            revision(&item, &metadata, false),
+            revision(&item, &metadata, false, Policy::Guid),
             "sha256:05ac7bb71f4b167675c9616668b214170a1fcec951bdb0e405756ba6f46b48ac"
         );
-        assert_ne!(revision(&item, &metadata, true), revision(&item, &metadata, false));
-        assert_eq!(record_key(&metadata, &item), ("a-1".to_owned(), KeyBasis::Guid));
+        assert_ne!(revision(&item, &metadata, true, Policy::Guid), revision(&item, &metadata, false, Policy::Guid));
+        assert_eq!(record_key(&metadata, &item, Policy::Guid), ("a-1".to_owned(), KeyBasis::Guid));
         assert_eq!(short_key("a-1"), "2f8fe63a6224321d");
     }
 
@@ -279,7 +306,7 @@ mod tests {
     fn a_key_is_the_guid_else_the_link_else_a_hash_of_title_and_text() {
         let with = |guid: &str, link: &str| Metadata { guid: guid.into(), link: link.into(), ..Metadata::default() };
         let item = Item { title: raw("Only title"), content: raw("<p>Body text</p>"), ..Item::default() };
-        let key = |m: &Metadata| record_key(m, &item);
+        let key = |m: &Metadata| record_key(m, &item, Policy::Guid);
         assert_eq!(key(&with("g", "l")), ("g".into(), KeyBasis::Guid));
         assert_eq!(key(&with("", "l")), ("l".into(), KeyBasis::Link));
         assert_eq!(

@@ -23,6 +23,7 @@ pub mod identity;
 pub mod model;
 pub mod page;
 pub mod parse;
+pub mod policy;
 pub mod record;
 pub mod render;
 pub mod status;

@@ -7,7 +7,9 @@ use std::collections::HashMap;
 
 use crate::checkpoint::Seen;
 use crate::contract::{Item, WindowEntry};
+use crate::identity;
 use crate::model::Feed;
+use crate::policy::Policy;
 use crate::record::{self, Candidate};
 
 /// Items of one page.
@@ -40,9 +42,14 @@ pub struct Cut {
     pub more: bool,
 }
 
-/// The records of a document in document order, each key once: the first in the document wins.
+/// The records of a document in document order, each key once: the first in the document wins. `previous` tells the key
+/// under which an item was known before the policy moved it.
 #[must_use]
-pub fn candidates(feed: &Feed) -> (Vec<Candidate>, Counts) {
+pub fn candidates(
+    feed: &Feed,
+    policy: Policy,
+    mut previous: impl FnMut(&crate::model::Item, &str) -> Option<String>,
+) -> (Vec<Candidate>, Counts) {
     let mut counts = Counts {
         in_document: feed.items_in_document,
         beyond_bound: feed.items_in_document - feed.items.len().min(feed.items_in_document),
@@ -52,11 +59,13 @@ pub fn candidates(feed: &Feed) -> (Vec<Candidate>, Counts) {
     let about = record::FeedExtension::of(&feed.meta);
     let mut kept = Vec::with_capacity(feed.items.len());
     for (position, item) in feed.items.iter().enumerate() {
-        let Some(candidate) = record::candidate(item, &about, u32::try_from(position).unwrap_or(u32::MAX)) else {
+        let position = u32::try_from(position).unwrap_or(u32::MAX);
+        let Some(mut candidate) = record::candidate(item, &about, position, policy) else {
             counts.empty += 1;
             continue;
         };
         if keys.insert(candidate.short_key.clone()) {
+            candidate.item.previous_key = previous(item, &candidate.item.record_key);
             kept.push(candidate);
         } else {
             counts.duplicates += 1;
@@ -104,6 +113,11 @@ pub fn cut(candidates: Vec<Candidate>, seen: Vec<Seen>, adopt: bool) -> Cut {
                     }
                 } else {
                     bytes += record::encoded_length(&candidate.item);
+                    if let Some(previous) = &candidate.item.previous_key {
+                        // The record goes on under its new key; the old one is nobody's.
+                        let gone = identity::short_key(previous);
+                        page.seen.retain(|s| s.k != gone);
+                    }
                     page.items.push(candidate.item);
                 }
             }

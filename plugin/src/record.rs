@@ -8,6 +8,7 @@ use crate::contract::{self, Extension, Part};
 use crate::html::text;
 use crate::identity::{self, KeyBasis, MAX_METADATA_BYTES, Metadata, clip};
 use crate::model::{FeedMeta, Item, Markup};
+use crate::policy::Policy;
 
 /// Bytes of the title that are kept.
 pub const MAX_TITLE_BYTES: usize = 2_048;
@@ -56,14 +57,14 @@ struct Texts {
 
 /// The record of an item; `None` when it has neither title nor body text (a summary alone becomes the body).
 #[must_use]
-pub fn candidate(item: &Item, feed: &FeedExtension, position: u32) -> Option<Candidate> {
+pub fn candidate(item: &Item, feed: &FeedExtension, position: u32, policy: Policy) -> Option<Candidate> {
     let texts = texts(item);
     if texts.title.is_empty() && texts.body.is_empty() {
         return None;
     }
     let metadata = Metadata::of(item);
-    let revision = identity::revision(item, &metadata, texts.truncated);
-    let (record_key, basis) = identity::record_key(&metadata, item);
+    let revision = identity::revision(item, &metadata, texts.truncated, policy);
+    let (record_key, basis) = identity::record_key(&metadata, item, policy);
     let extensions = vec![
         Extension {
             namespace: EXTENSION,
@@ -247,7 +248,7 @@ mod tests {
     }
 
     fn made(item: &Item) -> contract::Item {
-        candidate(item, &FeedExtension::of(&FeedMeta::default()), 0).unwrap().item
+        candidate(item, &FeedExtension::of(&FeedMeta::default()), 0, Policy::Guid).unwrap().item
     }
 
     fn part<'a>(item: &'a contract::Item, key: &str) -> Option<&'a str> {
@@ -290,7 +291,7 @@ mod tests {
     #[test]
     fn an_item_with_neither_title_nor_body_is_none() {
         let item = Item { guid: "g".into(), link: "l".into(), content: html("<img src=x>"), ..Item::default() };
-        assert_eq!(candidate(&item, &FeedExtension::of(&FeedMeta::default()), 0), None);
+        assert_eq!(candidate(&item, &FeedExtension::of(&FeedMeta::default()), 0, Policy::Guid), None);
     }
 
     #[test]
@@ -336,7 +337,7 @@ mod tests {
         // 50 categories of 2,002 bytes are 100,250 bytes, 25 are 50,125, 12 are 24,060: the second is past the bound.
         assert_eq!(data["item"]["categories"].as_array().unwrap().len(), 12);
         assert_eq!(data["item"]["truncated"], true);
-        assert_eq!(made.revision, identity::revision(&item, &Metadata::of(&item), false));
+        assert_eq!(made.revision, identity::revision(&item, &Metadata::of(&item), false, Policy::Guid));
     }
 
     #[test]

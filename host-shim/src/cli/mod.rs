@@ -3,6 +3,7 @@
 //! Owns what a person or a script types and reads. Each command is a file; each returns an exit code: 0 done, 1 the
 //! work failed (reason on standard error), 2 usage.
 
+mod certify;
 mod check_url;
 mod inspect;
 mod output;
@@ -10,6 +11,7 @@ mod parse;
 mod poll;
 mod render;
 mod serve;
+mod serve_plugin;
 mod setup;
 
 use std::path::PathBuf;
@@ -52,6 +54,10 @@ enum Command {
     CheckUrl(check_url::Arguments),
     /// Show what a component is before it is pinned.
     Inspect(inspect::Arguments),
+    /// Make the contract checks on a component.
+    Certify(certify::Arguments),
+    /// Serve Quivr's HTTP plugin protocol over the component.
+    ServePlugin(serve_plugin::Arguments),
 }
 
 /// Runs a command.
@@ -64,6 +70,8 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Render(arguments) => render::run(&common, arguments).await,
         Command::CheckUrl(arguments) => check_url::run(&common, &arguments),
         Command::Inspect(arguments) => inspect::run(&common, &arguments).await,
+        Command::Certify(arguments) => certify::run(&common, &arguments).await,
+        Command::ServePlugin(arguments) => serve_plugin::run(&common, &arguments).await,
     };
     match result {
         Ok(code) => code,

@@ -29,7 +29,7 @@ pub(super) async fn run(common: &Common, arguments: Arguments) -> Result<ExitCod
         output::line(&format!("API key, shown this once: {key}"))?;
     }
     output::line(&format!("listening on http://{}", server.address))?;
-    wait_for_signal().await;
+    setup::wait_for_signal().await;
     output::line("stopping: runs in flight are finished")?;
     server.stop().await;
     Ok(ExitCode::SUCCESS)
@@ -49,22 +49,4 @@ fn configuration(common: &Common, path: Option<&Path>) -> Result<Config, CliErro
         config.plugins.push(Pin { path: common.component()?, sha256: None, configuration: "{}".to_owned() });
     }
     Ok(config)
-}
-
-/// Waits for an interrupt or a request to terminate.
-async fn wait_for_signal() {
-    let interrupt = tokio::signal::ctrl_c();
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = interrupt => {}
-                _ = terminate.recv() => {}
-            }
-            return;
-        }
-    }
-    // Without signals the process runs until it is killed.
-    let _ = interrupt.await;
 }

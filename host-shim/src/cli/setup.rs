@@ -101,3 +101,21 @@ pub(super) fn read_text(path: &Path) -> Result<String, CliError> {
     String::from_utf8(read_bounded(path, MAX_SMALL_FILE)?)
         .map_err(|_| CliError::Usage(format!("{} is not UTF-8 text", path.display())))
 }
+
+/// Waits for an interrupt or a request to terminate.
+pub(super) async fn wait_for_signal() {
+    let interrupt = tokio::signal::ctrl_c();
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = interrupt => {}
+                _ = terminate.recv() => {}
+            }
+            return;
+        }
+    }
+    // Without signals the process runs until it is killed.
+    let _ = interrupt.await;
+}

@@ -143,6 +143,12 @@ impl Plugin {
         &self.descriptor
     }
 
+    /// The same component told another configuration.
+    #[must_use]
+    pub fn with_configuration(&self, configuration: String) -> Self {
+        Self { configuration, ..self.clone() }
+    }
+
     /// The time that the descriptor gives a call.
     fn wall(&self) -> Duration {
         Duration::from_millis(u64::from(self.descriptor.limits.timeout_ms))

@@ -20,7 +20,7 @@ use crate::support::{cache, call, client, pin, poll, run_with};
 static HOSTILE: OnceCell<Plugin> = OnceCell::const_new();
 
 /// The hostile component under limits that keep the tests short.
-async fn hostile() -> Plugin {
+pub async fn hostile() -> Plugin {
     let limits = Limits { cpu: Duration::from_millis(300), wall: Duration::from_secs(3), ..Limits::DEFAULT };
     HOSTILE
         .get_or_init(|| async {

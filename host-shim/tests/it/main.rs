@@ -12,6 +12,7 @@
     reason = "a test fails loudly"
 )]
 
+mod certify;
 mod chaos;
 mod cli;
 mod egress;
@@ -19,6 +20,7 @@ mod fixtures;
 mod hostile;
 mod pins;
 mod poll;
+mod quivr;
 mod rest;
 mod service;
 mod support;

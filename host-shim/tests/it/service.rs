@@ -183,6 +183,35 @@ async fn going_back_to_an_earlier_text_is_a_version_and_what_leaves_the_feed_sta
 }
 
 #[tokio::test]
+async fn a_feed_that_breaks_the_rules_of_identity_goes_on_with_its_records() {
+    let feed = |items: &[(&str, &str)]| {
+        let items: String = items
+            .iter()
+            .map(|(g, l)| {
+                format!("<item><guid>{g}</guid><link>https://x.example.org{l}</link><title>T{l}</title></item>")
+            })
+            .collect();
+        format!("<rss version=\"2.0\"><channel>{items}</channel></rss>")
+    };
+    let server = serving(&[]).await;
+    server.change("/feed", |r| r.replace(feed(&[("b", "/b"), ("a", "/a")]))).unwrap();
+    let world = World::new("identity").await;
+    let instance = world.add("feed", &server.url("/feed"));
+    world.poll(&instance).await;
+    let before: Vec<String> = world.records().into_iter().map(|r| r.record_id).collect();
+    server.change("/feed", |r| r.replace(feed(&[("a", "/c"), ("b", "/b"), ("a", "/a")]))).unwrap();
+    let run = world.poll(&instance).await;
+    // "b" only changed its key; "a" is now the first of the two that say so, which has another text; the other is new.
+    assert_eq!((run.brought.new, run.brought.changed), (1, 1));
+    let after: Vec<String> = world.records().into_iter().map(|r| r.record_id).collect();
+    assert_eq!((after.len(), &after[..2]), (3, &before[..]));
+    let told: Vec<_> = world.store.changes(0, 100).unwrap().into_iter().map(|c| c.kind).collect();
+    assert_eq!(told.iter().filter(|k| *k == "record.moved").count(), 2);
+    assert_eq!(told.iter().filter(|k| *k == "connector.identity_changed").count(), 1);
+    assert_eq!(world.now(&instance).diagnostics.unwrap()["identity"]["because"], "repeated_guid");
+}
+
+#[tokio::test]
 async fn a_record_is_sorted_by_its_first_date_clamped_and_never_moved() {
     let dated = |date: &str| {
         format!(

@@ -31,6 +31,13 @@ pub(super) fn commit(t: &Transaction<'_>, claim: &Claim, page: &PageCommit) -> R
             Accepted::Known => {}
         }
     }
+    // A connector that moved its keys says so in its diagnostics.
+    if let Some(identity) =
+        page.diagnostics.as_ref().and_then(|d| d.get("identity")).filter(|i| i.get("from").is_some())
+    {
+        let new = &claim.instance.new;
+        change(t, page.at, "connector.identity_changed", &new.corpus_id, ("connector", &new.connector_id), identity)?;
+    }
     let diagnostics = page.diagnostics.as_ref().map(ToString::to_string);
     t.prepare_cached("UPDATE instance SET checkpoint = ?2, diagnostics = coalesce(?3, diagnostics) WHERE seq = ?1")?
         .execute(params![claim.instance.seq, page.checkpoint, diagnostics])?;
@@ -101,6 +108,8 @@ fn accept(t: &Transaction<'_>, claim: &Claim, page: &PageCommit, item: &Item) ->
         && let Some(moved) = find(t, claim, previous)?
     {
         t.execute("UPDATE record SET record_key = ?2 WHERE seq = ?1", params![moved.seq, item.record_key])?;
+        let data = json!({"from": previous, "to": item.record_key});
+        change(t, page.at, "record.moved", &claim.instance.new.corpus_id, ("record", &moved.record_id), &data)?;
         known = Some(moved);
     }
     let version_id = ids::new("ver", page.at);
