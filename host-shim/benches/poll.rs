@@ -154,15 +154,14 @@ fn component() -> PathBuf {
     std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("connector.rss.wasm")
 }
 
-fn load(tokio: &tokio::runtime::Runtime, cache: Option<&Cache>) -> Plugin {
-    let runtime = Runtime::new(Limits::DEFAULT).unwrap();
+fn load(tokio: &tokio::runtime::Runtime, runtime: &Runtime, cache: Option<&Cache>) -> Plugin {
     let pin = Pin { path: component(), sha256: None, configuration: "{}".into() };
-    tokio.block_on(Plugin::load(&runtime, &pin, cache)).unwrap()
+    tokio.block_on(Plugin::load(runtime, &pin, cache)).unwrap()
 }
 
 fn sandbox() -> Sandbox {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let plugin = load(&tokio, None);
+    let plugin = load(&tokio, &Runtime::new(Limits::DEFAULT).unwrap(), None);
     Sandbox { tokio, plugin }
 }
 
@@ -180,7 +179,7 @@ fn polls(criterion: &mut Criterion) {
         let document = feed(items, bytes, 7);
         let upstream = answers(200, &document);
         let mut group = criterion.benchmark_group(name);
-        group.sample_size(30);
+        group.sample_size(20);
         group.bench_function("sandbox", |b| b.iter(|| sandbox.page(&upstream, None)));
         group.bench_function("native", |b| b.iter(|| native(&document)));
         group.bench_function("feed-rs", |b| {
@@ -240,12 +239,13 @@ fn report() {
     let cache = Cache::open(&folder);
     let sandbox = sandbox();
     let timed = |what: &str| {
+        let runtime = Runtime::new(Limits::DEFAULT).unwrap();
         let started = Instant::now();
-        load(&sandbox.tokio, cache.as_ref());
+        load(&sandbox.tokio, &runtime, cache.as_ref());
         println!("{what}: {:.1} ms", started.elapsed().as_secs_f64() * 1e3);
     };
-    timed("load, compiled anew (digest, engine, compilation, descriptor)");
-    timed("load, image from the cache (digest, engine, image, descriptor)");
+    timed("load, compiled anew (digest, compilation, descriptor)");
+    timed("load, image from the cache (digest, image, descriptor)");
     bounds(&sandbox);
     remove(&folder);
 }

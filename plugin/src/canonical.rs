@@ -17,9 +17,32 @@ impl Sink for String {
     }
 }
 
-impl Sink for Sha256 {
+/// A hash of what is written. Pieces are gathered first: escaping makes many small ones, and each update costs.
+#[derive(Debug, Default)]
+pub struct Hashing {
+    hash: Sha256,
+    gathered: Vec<u8>,
+}
+
+/// Bytes gathered before they are hashed.
+const GATHERED: usize = 8 * 1_024;
+
+impl Hashing {
+    /// The hash of everything that was written.
+    #[must_use]
+    pub fn finalize(mut self) -> [u8; 32] {
+        self.hash.update(&self.gathered);
+        self.hash.finalize().into()
+    }
+}
+
+impl Sink for Hashing {
     fn put(&mut self, text: &str) {
-        self.update(text.as_bytes());
+        self.gathered.extend_from_slice(text.as_bytes());
+        if self.gathered.len() >= GATHERED {
+            self.hash.update(&self.gathered);
+            self.gathered.clear();
+        }
     }
 }
 
@@ -128,6 +151,9 @@ pub fn string(out: &mut impl Sink, value: &str) {
             0x08 => out.put("\\b"),
             0x0C => out.put("\\f"),
             0xE2 => out.put(if bytes.get(at + 2) == Some(&0xA8) { "\\u2028" } else { "\\u2029" }),
+            b'<' => out.put("\\u003c"),
+            b'>' => out.put("\\u003e"),
+            b'&' => out.put("\\u0026"),
             _ => out.put(&format!("\\u{b:04x}")),
         }
     }
@@ -138,15 +164,23 @@ pub fn string(out: &mut impl Sink, value: &str) {
 /// The number of bytes that [`string`] would append.
 #[must_use]
 pub fn string_length(value: &str) -> usize {
+    let mut separators = 0;
     let extra: usize = value
         .bytes()
         .map(|b| match b {
             b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0C => 1,
             0..=0x1F | b'<' | b'>' | b'&' => 5,
+            0xE2 => {
+                separators += 1;
+                0
+            }
             _ => 0,
         })
         .sum();
-    let separators = value.matches(['\u{2028}', '\u{2029}']).count() * 3;
+    // Only a text that has that byte at all is looked at again, character by character.
+    if separators > 0 {
+        separators = value.matches(['\u{2028}', '\u{2029}']).count() * 3;
+    }
     value.len() + extra + separators + 2
 }
 

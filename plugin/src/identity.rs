@@ -8,7 +8,7 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::canonical::{self, Object, Sink};
+use crate::canonical::{self, Hashing, Object, Sink};
 use crate::date;
 use crate::html::key_text;
 use crate::model::{Author, Enclosure, IdOrigin, Item};
@@ -231,7 +231,7 @@ pub fn short_revision(revision: &str) -> String {
 /// they are hashed as they are escaped, so that no copy of them is made.
 #[must_use]
 pub fn revision(item: &Item, metadata: &Metadata, truncated: bool, policy: Policy) -> String {
-    let mut json = Object::over(Sha256::new());
+    let mut json = Object::over(Hashing::default());
     // An identifier that the policy does not trust moves by itself; with it every poll would be a revision.
     json.text_unless_empty("guid", if policy.trusts_guid() { &metadata.guid } else { "" });
     json.text_unless_empty("link", if policy.trusts_link() { &metadata.link } else { "" });

@@ -13,8 +13,9 @@ use super::limits::{Limits, TICK};
 /// Calls that run at once; each has one slot of the pool. More wait for a permit, since a full pool is an error.
 pub const MAX_CALLS: u32 = 32;
 
-/// Bytes of a slot that stay resident between calls: a call of a usual feed touches about that much.
-const KEEP_RESIDENT: usize = 1024 * 1024;
+/// Bytes of a slot that stay resident between calls. They are cleared at each reset, so more of them cost every call
+/// more than the page faults that they save.
+const KEEP_RESIDENT: usize = 64 * 1024;
 
 /// wasmtime with its pool and its clock.
 #[derive(Clone)]

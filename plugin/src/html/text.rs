@@ -3,6 +3,8 @@
 //! Owns which elements break lines, which are dropped with their content, and how white space collapses. One pass
 //! over the tokens, a bounded stack of open elements, linear time. Never fails.
 
+use std::borrow::Cow;
+
 use super::entities;
 use super::tokens::{Token, Tokens};
 use crate::model::Markup;
@@ -10,64 +12,68 @@ use crate::model::Markup;
 /// Open elements that are remembered; in deeper nesting a drop ends at the next known end tag.
 const MAX_OPEN: usize = 256;
 
-/// Dropped with their content: nothing in them is text that a person reads.
-const DROPPED: &[&str] = &[
-    "script", "style", "iframe", "noscript", "template", "object", "embed", "svg", "form", "head", "textarea", "title",
-];
+/// What an element does to the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// Dropped with its content: nothing in it is text that a person reads.
+    Dropped,
+    /// Starts and ends a line.
+    Block,
+    /// Starts and ends a line and keeps those inside.
+    Pre,
+    /// A line break.
+    Break,
+    /// A cell of a table.
+    Cell,
+    /// A row of a table.
+    Row,
+    /// Leaves the text alone.
+    Inline,
+}
 
 /// Elements that never have content (WHATWG HTML, section 13.1.2).
-const VOID: &[&str] =
-    &["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"];
+fn is_void(name: &str) -> bool {
+    matches!(
+        name,
+        "area"
+            | "base"
+            | "br"
+            | "col"
+            | "embed"
+            | "hr"
+            | "img"
+            | "input"
+            | "link"
+            | "meta"
+            | "param"
+            | "source"
+            | "track"
+            | "wbr"
+    )
+}
 
-/// Elements that start and end a line.
-const BLOCK: &[&str] = &[
-    "address",
-    "article",
-    "aside",
-    "blockquote",
-    "body",
-    "caption",
-    "center",
-    "dd",
-    "details",
-    "dialog",
-    "dir",
-    "div",
-    "dl",
-    "dt",
-    "fieldset",
-    "figcaption",
-    "figure",
-    "footer",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
-    "header",
-    "hgroup",
-    "hr",
-    "html",
-    "legend",
-    "li",
-    "main",
-    "menu",
-    "nav",
-    "ol",
-    "optgroup",
-    "option",
-    "p",
-    "pre",
-    "search",
-    "section",
-    "summary",
-    "table",
-    "tbody",
-    "tfoot",
-    "thead",
-    "ul",
-];
+/// The class of an element by its name in lower case.
+fn class(name: &str) -> Class {
+    match name {
+        "script" | "style" | "iframe" | "noscript" | "template" | "object" | "embed" | "svg" | "form" | "head"
+        | "textarea" | "title" => Class::Dropped,
+        "br" => Class::Break,
+        "td" | "th" => Class::Cell,
+        "tr" => Class::Row,
+        "pre" => Class::Pre,
+        "address" | "article" | "aside" | "blockquote" | "body" | "caption" | "center" | "dd" | "details"
+        | "dialog" | "dir" | "div" | "dl" | "dt" | "fieldset" | "figcaption" | "figure" | "footer" | "h1" | "h2"
+        | "h3" | "h4" | "h5" | "h6" | "header" | "hgroup" | "hr" | "html" | "legend" | "li" | "main" | "menu"
+        | "nav" | "ol" | "optgroup" | "option" | "p" | "search" | "section" | "summary" | "table" | "tbody"
+        | "tfoot" | "thead" | "ul" => Class::Block,
+        _ => Class::Inline,
+    }
+}
+
+/// A name in lower case; nearly all are written so.
+fn lower(name: &str) -> Cow<'_, str> {
+    if name.bytes().any(|b| b.is_ascii_uppercase()) { name.to_ascii_lowercase().into() } else { name.into() }
+}
 
 /// What a text was found to be.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -124,10 +130,6 @@ pub fn one_line(source: &str, markup: Markup) -> String {
     }
 }
 
-fn is(list: &[&str], name: &str) -> bool {
-    list.iter().any(|n| n.eq_ignore_ascii_case(name))
-}
-
 /// The white space that waits to be written before the next character; the strongest wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 enum Gap {
@@ -160,16 +162,17 @@ impl Sink {
     fn text(&mut self, text: &str) {
         let mut rest = text;
         while !rest.is_empty() {
-            let end = rest.find(is_gap).unwrap_or(rest.len());
+            let (end, gap) = next_gap(rest);
             let (word, tail) = rest.split_at_checked(end).unwrap_or((rest, ""));
             if !word.is_empty() {
                 self.word(word);
             }
-            let mut characters = tail.chars();
-            if let Some(c) = characters.next() {
+            if let Some(c) = gap {
                 self.space(c);
+                rest = tail.get(c.len_utf8()..).unwrap_or("");
+            } else {
+                rest = tail;
             }
-            rest = characters.as_str();
         }
     }
 
@@ -219,10 +222,26 @@ fn is_gap(c: char) -> bool {
     c.is_whitespace() || c == '\0' || c == '\u{FFFD}'
 }
 
+/// Where the next gap is, and which; the end of the text where there is none. Looks at bytes, and at characters only
+/// where a byte may start one that counts: U+0085, U+00A0, and those of U+1680, U+2000 to U+205F, U+3000, U+FFFD.
+fn next_gap(text: &str) -> (usize, Option<char>) {
+    for (at, b) in text.bytes().enumerate() {
+        let candidate = match b {
+            0x21..=0x7F => false,
+            0..=0x20 => true,
+            _ => matches!(b, 0xC2 | 0xE1 | 0xE2 | 0xE3 | 0xEF),
+        };
+        if candidate && let Some(c) = text.get(at..).and_then(|t| t.chars().next()).filter(|c| is_gap(*c)) {
+            return (at, Some(c));
+        }
+    }
+    (text.len(), None)
+}
+
 /// Follows the tags: which elements are open, and whether their content is dropped.
 struct Walker<'a> {
     sink: Sink,
-    open: Vec<&'a str>,
+    open: Vec<Cow<'a, str>>,
     dropped_at: Option<usize>,
 }
 
@@ -234,71 +253,76 @@ impl<'a> Walker<'a> {
     }
 
     fn start(&mut self, name: &'a str, closed: bool) {
-        if name.eq_ignore_ascii_case("body") {
+        let name = lower(name);
+        let class = class(&name);
+        if name == "body" {
             // A head that was never closed ends here (13.2.6.4.4).
             self.close("head");
         }
         if self.dropped_at.is_none() {
-            self.breaks(name, true);
+            self.breaks(class, true);
         }
-        if closed || is(VOID, name) || self.open.len() >= MAX_OPEN {
+        if closed || is_void(&name) || self.open.len() >= MAX_OPEN {
             return;
         }
-        if self.dropped_at.is_none() && is(DROPPED, name) {
+        if self.dropped_at.is_none() && class == Class::Dropped {
             self.dropped_at = Some(self.open.len());
         }
         self.open.push(name);
         if self.dropped_at.is_none() {
-            self.count(name, 1);
+            self.count(class, 1);
         }
     }
 
     fn end(&mut self, name: &str) {
-        if name.eq_ignore_ascii_case("br") {
+        let name = lower(name);
+        let class = class(&name);
+        if class == Class::Break {
             self.sink.line();
             return;
         }
-        self.close(name);
+        self.close(&name);
         if self.dropped_at.is_none() {
-            self.breaks(name, false);
+            self.breaks(class, false);
         }
     }
 
     /// Closes the innermost open element of that name with all that is open inside it.
     fn close(&mut self, name: &str) {
-        let Some(at) = self.open.iter().rposition(|n| n.eq_ignore_ascii_case(name)) else { return };
+        let Some(at) = self.open.iter().rposition(|n| n == name) else { return };
         while self.open.len() > at {
             let Some(closed) = self.open.pop() else { break };
             match self.dropped_at {
                 Some(dropped) if dropped == self.open.len() => self.dropped_at = None,
                 Some(_) => {}
-                None => self.count(closed, -1),
+                None => self.count(class(&closed), -1),
             }
         }
     }
 
-    fn count(&mut self, name: &str, by: isize) {
-        if name.eq_ignore_ascii_case("pre") {
-            self.sink.pre = self.sink.pre.saturating_add_signed(by);
-        } else if name.eq_ignore_ascii_case("td") || name.eq_ignore_ascii_case("th") {
-            self.sink.cells = self.sink.cells.saturating_add_signed(by);
+    fn count(&mut self, class: Class, by: isize) {
+        match class {
+            Class::Pre => self.sink.pre = self.sink.pre.saturating_add_signed(by),
+            Class::Cell => self.sink.cells = self.sink.cells.saturating_add_signed(by),
+            _ => {}
         }
     }
 
-    fn breaks(&mut self, name: &str, start: bool) {
-        if name.eq_ignore_ascii_case("td") || name.eq_ignore_ascii_case("th") {
-            if start {
+    fn breaks(&mut self, class: Class, start: bool) {
+        match class {
+            Class::Cell if start => {
                 // A cell that was never closed ends where the next one starts.
                 self.close("td");
                 self.close("th");
                 self.sink.gap(Gap::Tab);
             }
-        } else if name.eq_ignore_ascii_case("tr") {
-            self.close("td");
-            self.close("th");
-            self.sink.gap(Gap::Line);
-        } else if name.eq_ignore_ascii_case("br") || is(BLOCK, name) {
-            self.sink.line();
+            Class::Row => {
+                self.close("td");
+                self.close("th");
+                self.sink.gap(Gap::Line);
+            }
+            Class::Break | Class::Block | Class::Pre => self.sink.line(),
+            Class::Cell | Class::Dropped | Class::Inline => {}
         }
     }
 }

@@ -109,7 +109,12 @@ impl<'a> Tokens<'a> {
                     // The input ends inside the tag: browsers drop it (eof-in-tag).
                     return Some(Token::Comment);
                 }
-                let raw = RAW_TEXT.iter().any(|r| r.eq_ignore_ascii_case(name));
+                // Nearly all names start with another letter than these.
+                let may_be_raw = matches!(
+                    name.as_bytes().first(),
+                    Some(b's' | b't' | b'i' | b'n' | b'x' | b'S' | b'T' | b'I' | b'N' | b'X')
+                );
+                let raw = may_be_raw && RAW_TEXT.iter().any(|r| r.eq_ignore_ascii_case(name));
                 if raw && !(self.xhtml && self_closing) {
                     self.raw_until = Some(name);
                 }
