@@ -28,6 +28,9 @@ use pins::Pins;
 /// How long a claim lasts. A run ends after 2 minutes and one more call, and its process may be slow to write.
 pub const LEASE: Duration = Duration::from_secs(300);
 
+/// How long a poll waits for the end of another run before it looks again.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
 /// What the service goes by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
@@ -160,7 +163,8 @@ impl Service {
                 None if disabled => return Err(StoreError::NotFound("an enabled connector of that identifier")),
                 None => {
                     drop(permit);
-                    ended.await;
+                    // A run that ends without a word is only seen by looking again.
+                    let _ = tokio::time::timeout(LOOK_AGAIN, ended).await;
                 }
             }
         }

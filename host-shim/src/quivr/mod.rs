@@ -99,9 +99,10 @@ impl QuivrPlugin {
         &self,
         request: &message::Common,
         invocation: Invocation,
-    ) -> Result<(Plugin, Invocation, Network), Response> {
+    ) -> Result<(Plugin, Invocation, Network), Box<Response>> {
         let Some(kind) = self.plugin.descriptor().kind(&request.kind) else {
-            return Err(terminal(StatusCode::BAD_REQUEST, "invalid_request", "The kind is not one of this plugin"));
+            let refused = terminal(StatusCode::BAD_REQUEST, "invalid_request", "The kind is not one of this plugin");
+            return Err(Box::new(refused));
         };
         let configuration = request.configuration.to_string();
         let open = request.configuration.get("allow_private_addresses") == Some(&Value::Bool(true));
@@ -110,7 +111,7 @@ impl QuivrPlugin {
             None => None,
             Some(json) => Some(Credential::new(json, &kind.credential_fields).map_err(|e| {
                 let message = format!("The credential cannot be used: {e}");
-                envelope(Class::Access, "credential_unreadable", &message, None)
+                Box::new(envelope(Class::Access, "credential_unreadable", &message, None))
             })?),
         };
         let invocation = Invocation { has_credential: credential.is_some(), ..invocation };
@@ -133,7 +134,7 @@ async fn fetch(
     };
     let (plugin, invocation, network) = match quivr.prepare(&request.common, request.invocation()) {
         Ok(prepared) => prepared,
-        Err(response) => return response,
+        Err(response) => return *response,
     };
     match plugin.fetch(&invocation, Arc::new(network)).await.0 {
         Ok(Ok(page)) => {
@@ -155,7 +156,7 @@ async fn check_credential(
     };
     let (plugin, invocation, network) = match quivr.prepare(&request.common, request.invocation()) {
         Ok(prepared) => prepared,
-        Err(response) => return response,
+        Err(response) => return *response,
     };
     match plugin.check_credential(&invocation, Arc::new(network)).await {
         Ok(Ok(expires_at)) => {
