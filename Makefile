@@ -8,7 +8,7 @@ OUT := target/release
 .PHONY: help setup plugin build demo run bench chaos verify fmt clippy test imports docs audit clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1|/' | column -t -s '|'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-8s %s\n", $$1, $$2}'
 
 setup: ## install what is missing (the wasm target, Debian packages); does nothing when nothing is missing
 	@./setup.sh

@@ -27,12 +27,17 @@ fi
 
 # command → Debian package → reason
 missing=()
+compiles() { echo 'int main(void) { return 0; }' | cc -x c - -o /dev/null 2>/dev/null; }
 need() {
   if ! command -v "$1" >/dev/null; then
     echo "setup: installing $2, $3"
     missing+=("$2")
   fi
 }
+if ! compiles; then
+  echo "setup: installing libc6-dev, the headers and start files that gcc links programs with"
+  missing+=(libc6-dev)
+fi
 need cc gcc "which links the programs and compiles the TLS library and the embedded store"
 need curl curl "which the README's calls are made with"
 if [ ${#missing[@]} -gt 0 ]; then

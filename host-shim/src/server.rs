@@ -93,10 +93,11 @@ impl Server {
         let store: Arc<dyn Store> = Arc::new(Sqlite::open(&config.data_dir)?);
         let mut warnings = Vec::new();
         let service = service(config, Arc::clone(&store), &mut warnings).await?;
-        let (keys, first_key) = keys(&*store)?;
         let failed = |source| StartError::Listen { address: config.listen, source };
         let listener = TcpListener::bind(config.listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
+        // Last of what may fail: a key that is made is shown.
+        let (keys, first_key) = keys(&*store)?;
         let (stop, stopping) = watch::channel(false);
         let scheduler = tokio::spawn(Arc::clone(&service).schedule(stopping.clone()));
         let router = Api::new(Arc::clone(&service), keys).router();

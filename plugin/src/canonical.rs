@@ -128,60 +128,79 @@ impl<S: Sink> Object<S> {
     }
 }
 
+/// How many bytes more than itself each byte takes when it is escaped. One look-up for each byte of a feed is what most
+/// of them cost, so they are looked up and not compared. E2 may start U+2028 or U+2029, which takes a closer look.
+#[expect(clippy::indexing_slicing, reason = "the compiler evaluates it: an index out of range is an error")]
+const EXTRA: [u8; 256] = {
+    let mut extra = [0; 256];
+    let mut b = 0;
+    while b < 0x20 {
+        extra[b] = 5;
+        b += 1;
+    }
+    let short = [b'"', b'\\', b'\n', b'\r', b'\t', 0x08, 0x0C];
+    let mut n = 0;
+    while n < short.len() {
+        extra[short[n] as usize] = 1;
+        n += 1;
+    }
+    extra[b'<' as usize] = 5;
+    extra[b'>' as usize] = 5;
+    extra[b'&' as usize] = 5;
+    extra[LINE_SEPARATOR as usize] = 3;
+    extra
+};
+
+/// The first byte of U+2028 (E2 80 A8) and U+2029 (E2 80 A9).
+const LINE_SEPARATOR: u8 = 0xE2;
+
+fn extra(b: u8) -> u8 {
+    EXTRA.get(usize::from(b)).copied().unwrap_or(0)
+}
+
 /// Appends a JSON string.
 pub fn string(out: &mut impl Sink, value: &str) {
     out.put("\"");
-    let bytes = value.as_bytes();
-    let mut start = 0;
-    for (at, &b) in bytes.iter().enumerate() {
-        // E2 80 A8 and E2 80 A9 are U+2028 and U+2029; no other character needs a look at more than one byte.
-        let line_separator =
-            b == 0xE2 && bytes.get(at + 1) == Some(&0x80) && matches!(bytes.get(at + 2), Some(0xA8 | 0xA9));
-        if !line_separator && !matches!(b, 0..=0x1F | b'"' | b'\\' | b'<' | b'>' | b'&') {
-            continue;
+    let mut rest = value;
+    while let Some(at) = rest.bytes().position(|b| extra(b) != 0) {
+        let (plain, special) = rest.split_at_checked(at).unwrap_or((rest, ""));
+        out.put(plain);
+        let Some(c) = special.chars().next() else { break };
+        match c {
+            '<' => out.put("\\u003c"),
+            '>' => out.put("\\u003e"),
+            '&' => out.put("\\u0026"),
+            '"' => out.put("\\\""),
+            '\\' => out.put("\\\\"),
+            '\n' => out.put("\\n"),
+            '\r' => out.put("\\r"),
+            '\t' => out.put("\\t"),
+            '\u{8}' => out.put("\\b"),
+            '\u{c}' => out.put("\\f"),
+            '\0'..='\u{1f}' | '\u{2028}' | '\u{2029}' => out.put(&format!("\\u{:04x}", u32::from(c))),
+            other => out.put(other.encode_utf8(&mut [0; 4])),
         }
-        out.put(value.get(start..at).unwrap_or(""));
-        start = at + if line_separator { 3 } else { 1 };
-        match b {
-            b'"' => out.put("\\\""),
-            b'\\' => out.put("\\\\"),
-            b'\n' => out.put("\\n"),
-            b'\r' => out.put("\\r"),
-            b'\t' => out.put("\\t"),
-            0x08 => out.put("\\b"),
-            0x0C => out.put("\\f"),
-            0xE2 => out.put(if bytes.get(at + 2) == Some(&0xA8) { "\\u2028" } else { "\\u2029" }),
-            b'<' => out.put("\\u003c"),
-            b'>' => out.put("\\u003e"),
-            b'&' => out.put("\\u0026"),
-            _ => out.put(&format!("\\u{b:04x}")),
-        }
+        rest = special.get(c.len_utf8()..).unwrap_or("");
     }
-    out.put(value.get(start..).unwrap_or(""));
+    out.put(rest);
     out.put("\"");
 }
 
 /// The number of bytes that [`string`] would append.
 #[must_use]
 pub fn string_length(value: &str) -> usize {
+    let mut more = 0;
     let mut separators = 0;
-    let extra: usize = value
-        .bytes()
-        .map(|b| match b {
-            b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0C => 1,
-            0..=0x1F | b'<' | b'>' | b'&' => 5,
-            0xE2 => {
-                separators += 1;
-                0
-            }
-            _ => 0,
-        })
-        .sum();
-    // Only a text that has that byte at all is looked at again, character by character.
-    if separators > 0 {
-        separators = value.matches(['\u{2028}', '\u{2029}']).count() * 3;
+    for b in value.bytes() {
+        more += usize::from(extra(b));
+        separators += usize::from(b == LINE_SEPARATOR);
     }
-    value.len() + extra + separators + 2
+    if separators > 0 {
+        // Most characters that start with that byte are others, which take no escape.
+        more -= separators * 3;
+        more += value.matches(['\u{2028}', '\u{2029}']).count() * 3;
+    }
+    value.len() + more + 2
 }
 
 #[cfg(test)]
@@ -194,6 +213,7 @@ mod tests {
             ("T & <b>U</b>", r#""T \u0026 \u003cb\u003eU\u003c/b\u003e""#),
             ("a\"b\\c\n\r\t\u{8}\u{c}\u{1}\u{7f}", "\"a\\\"b\\\\c\\n\\r\\t\\b\\f\\u0001\u{7f}\""),
             ("caf\u{e9} \u{2028}\u{2029}\u{1F600}", "\"caf\u{e9} \\u2028\\u2029\u{1F600}\""),
+            ("\u{2014}\u{2019}\u{20ac}", "\"\u{2014}\u{2019}\u{20ac}\""),
             ("", "\"\""),
         ];
         for (value, expected) in table {

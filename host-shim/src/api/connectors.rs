@@ -13,6 +13,7 @@ use crate::corpus::clock::rfc3339;
 use crate::corpus::pins::Pinned;
 use crate::egress::url::{for_log, judge, normalise};
 use crate::ids;
+use crate::store::StoreError;
 use crate::store::model::{Instance, NewInstance, Run};
 
 /// Bytes of a source namespace (Quivr's bound).
@@ -74,9 +75,20 @@ pub(super) async fn create(
         "name": body.name, "labels": body.labels, "checkpoint": body.checkpoint,
     });
     let once = once("connectors", &body.idempotency_key, &canonical)?;
+    let is_named = body.name.is_some();
     let new = check(&api, body)?;
     let now = api.service.now_ms();
-    let created = api.service.store(move |store| store.create_instance(new, &once, now)).await?;
+    let created = api
+        .service
+        .store(move |store| match store.create_instance(new.clone(), &once, now) {
+            // Two feeds may differ in their query alone, which is no part of a default name.
+            Err(StoreError::NameInUse) if !is_named => {
+                let name = format!("{} ({})", new.name, new.source_namespace);
+                store.create_instance(NewInstance { name, ..new }, &once, now)
+            }
+            other => other,
+        })
+        .await?;
     api.service.wake();
     Ok((StatusCode::CREATED, Json(show(&api, &created.value))))
 }
@@ -99,7 +111,8 @@ fn check(api: &Api, body: Create) -> Result<NewInstance, ApiError> {
     let floor = api.service.settings().min_interval_seconds;
     if !(floor..=MAX_INTERVAL_SECONDS).contains(&interval_seconds) {
         let message = format!("interval_seconds must be {floor} to {MAX_INTERVAL_SECONDS}");
-        return Err(ApiError::invalid("invalid_interval", field("schedule/interval_seconds"), message));
+        let code = if interval_seconds == 0 { "invalid_schema" } else { "invalid_interval" };
+        return Err(ApiError::invalid(code, field("schedule/interval_seconds"), message));
     }
     let policy = |given: Option<u32>, default: u32, name: &str| match given.unwrap_or(default) {
         seconds if (1..=MAX_POLICY_SECONDS).contains(&seconds) => Ok(seconds),

@@ -261,7 +261,7 @@ async fn a_connector_that_cannot_be_is_refused_with_the_field() {
         (with("/config/url", "http://localhost/".into()), 422, "invalid_config", "/config/url"),
         (with("/config", json!({"url": "http://x.example.org/", "ttl": 1})), 422, "invalid_config", "/config"),
         (with("/config", json!({})), 422, "invalid_config", "/config"),
-        (with("/schedule/interval_seconds", 0.into()), 422, "invalid_interval", "/schedule/interval_seconds"),
+        (with("/schedule/interval_seconds", 0.into()), 422, "invalid_schema", "/schedule/interval_seconds"),
         (with("/schedule/interval_seconds", 86_401.into()), 422, "invalid_interval", "/schedule/interval_seconds"),
         (with("/source_namespace", "".into()), 422, "invalid_schema", "/source_namespace"),
         (with("/name", " ".into()), 422, "invalid_schema", "/name"),

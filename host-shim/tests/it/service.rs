@@ -390,7 +390,11 @@ async fn the_longest_due_is_claimed_first_and_a_lost_claim_writes_nothing() {
     let again = store.claim("con_a", START + 100, START + 200).unwrap().unwrap();
     assert!(again.fence > claims[0].fence);
     assert!(matches!(store.end_run(&claims[0], &ended(START + 101)), Err(StoreError::LostClaim)));
+    // A run that is asked for while one is in flight comes after it.
+    assert_eq!(store.pull_in("con_a", START + 150, "requested").unwrap(), START + 150);
     store.end_run(&again, &ended(START + 102)).unwrap();
+    let next = store.instance("con_a").unwrap();
+    assert_eq!((next.next_run_at, next.next_run_because.as_str()), (START + 150, "requested"));
     store.disable("con_b", START + 103).unwrap();
     assert!(matches!(store.end_run(&claims[1], &ended(START + 104)), Err(StoreError::LostClaim)));
     let outcomes: Vec<_> = store.runs("con_a", None, 10).unwrap().into_iter().map(|r| r.outcome).collect();
@@ -405,7 +409,7 @@ async fn what_a_dead_process_left_is_taken_up_at_once() {
     assert_eq!(world.store.next_due(START + 1).unwrap(), None);
     assert_eq!(world.store.recover(START + 1).unwrap(), 1);
     assert_eq!(world.store.next_due(START + 1).unwrap(), Some(START));
-    assert_eq!(world.store.claim_due(START + 1, START + 300_000, 1).unwrap()[0].fence, claim.fence + 1);
+    assert_eq!(world.store.claim_due(START + 1, START + 300_000, 1).unwrap()[0].fence, claim.fence + 2);
 }
 
 #[tokio::test]

@@ -77,6 +77,7 @@ CREATE TABLE run (
 ) STRICT;
 
 CREATE INDEX run_of_instance ON run (instance, seq);
+CREATE INDEX run_running ON run (instance) WHERE outcome = 'running';
 
 CREATE TABLE record (
     seq             INTEGER PRIMARY KEY,
@@ -97,6 +98,7 @@ CREATE TABLE record (
     UNIQUE (corpus_id, namespace, record_key)
 ) STRICT;
 
+CREATE INDEX record_of_corpus ON record (corpus_id, seq);
 CREATE INDEX record_accepted ON record (corpus_id, accepted_at, seq);
 
 CREATE TABLE version (

@@ -124,7 +124,8 @@ pub(super) fn disable(t: &Transaction<'_>, connector_id: &str, now: i64) -> Resu
 
 pub(super) fn pull_in(t: &Transaction<'_>, connector_id: &str, at: i64, because: &str) -> Result<i64> {
     t.execute(
-        "UPDATE instance SET next_run_at = ?2, next_run_because = ?3 WHERE connector_id = ?1 AND next_run_at > ?2",
+        "UPDATE instance SET next_run_at = ?2, next_run_because = ?3 WHERE connector_id = ?1 \
+         AND (next_run_at > ?2 OR next_run_because = 'running')",
         params![connector_id, at, because],
     )?;
     rows::instance(t, connector_id).map(|i| i.next_run_at)
@@ -153,7 +154,7 @@ pub(super) fn claim(t: &Transaction<'_>, connector_id: &str, now: i64, lease_unt
 type Digests = (Option<Vec<u8>>, Option<Vec<u8>>);
 
 fn begin(t: &Transaction<'_>, instance: Instance, now: i64, lease_until: i64) -> Result<Claim> {
-    t.prepare_cached("UPDATE instance SET lease_until = ?2, fence = fence + 1, last_run_at = ?3 WHERE seq = ?1")?
+    t.prepare_cached("UPDATE instance SET lease_until = ?2, fence = fence + 1, last_run_at = ?3, next_run_because = 'running' WHERE seq = ?1")?
         .execute(params![instance.seq, lease_until, now])?;
     let (fence, checkpoint, (body, plugin)): (i64, Option<String>, Digests) = t
         .prepare_cached("SELECT fence, checkpoint, body_digest, body_plugin FROM instance WHERE seq = ?1")?
@@ -173,7 +174,7 @@ fn begin(t: &Transaction<'_>, instance: Instance, now: i64, lease_until: i64) ->
 }
 
 pub(super) fn recover(t: &Transaction<'_>, now: i64) -> Result<u32> {
-    t.execute("UPDATE instance SET lease_until = 0 WHERE lease_until > 0", [])?;
+    t.execute("UPDATE instance SET lease_until = 0, fence = fence + 1 WHERE lease_until > 0", [])?;
     let abandoned =
         t.execute("UPDATE run SET outcome = 'abandoned', ended_at = ?1 WHERE outcome = 'running'", [now])?;
     Ok(u32::try_from(abandoned).unwrap_or(u32::MAX))
@@ -181,7 +182,8 @@ pub(super) fn recover(t: &Transaction<'_>, now: i64) -> Result<u32> {
 
 pub(super) fn tell_health(t: &Transaction<'_>, connector_id: &str, health: &str, now: i64) -> Result<bool> {
     let instance = rows::instance(t, connector_id)?;
-    if instance.health == health {
+    // What was disabled meanwhile stays so.
+    if instance.health == health || instance.disabled_at.is_some() {
         return Ok(false);
     }
     t.execute("UPDATE instance SET health = ?2 WHERE seq = ?1", params![instance.seq, health])?;

@@ -211,7 +211,10 @@ fn end_checked(t: &Transaction<'_>, claim: &Claim, end: &RunEnd) -> Result<()> {
     ])?;
     figures(t, claim, &end.figures)?;
     t.prepare_cached(
-        "UPDATE instance SET lease_until = 0, next_run_at = ?2, next_run_because = ?3, not_before = ?4 WHERE seq = ?1",
+        // A run that somebody asked for meanwhile comes first, but not before the source allows.
+        "UPDATE instance SET lease_until = 0, not_before = ?4, \
+         next_run_at = CASE next_run_because WHEN 'requested' THEN min(?2, max(next_run_at, ?4)) ELSE ?2 END, \
+         next_run_because = CASE next_run_because WHEN 'requested' THEN 'requested' ELSE ?3 END WHERE seq = ?1",
     )?
     .execute(params![seq, end.next_run_at, end.next_run_because, end.not_before])?;
     let day = end.at.div_euclid(24 * 3_600 * 1_000);
