@@ -281,7 +281,6 @@ fn words(text: &str) -> Option<i64> {
     let mut civil = Civil { day: 0, ..Civil::default() };
     let mut year: Option<(i64, usize)> = None;
     let mut rest = text;
-    let mut clock_read = false;
     while !rest.is_empty() {
         rest = rest.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ',' | '/'));
         let length = rest.find(|c: char| c.is_whitespace() || matches!(c, ',' | '/')).unwrap_or(rest.len());
@@ -291,7 +290,6 @@ fn words(text: &str) -> Option<i64> {
         }
         if civil.month != 0 && civil.day != 0 && word.contains(':') && word.starts_with(|c: char| c.is_ascii_digit()) {
             let after = clock(rest, &mut civil)?;
-            clock_read = true;
             // A year may stand behind the time, with or without a zone between (asctime).
             let (offset, trailing_year) = zone_and_year(after)?;
             civil.offset_minutes = offset;
@@ -308,7 +306,6 @@ fn words(text: &str) -> Option<i64> {
         }
         rest = tail;
     }
-    let _ = clock_read;
     let (number, length) = year?;
     // Two digits: RFC 2822 section 4.3 (00 to 49 are 2000 and later); three are years since 1900.
     civil.year = match (length, number) {
