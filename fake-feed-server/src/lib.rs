@@ -2,12 +2,17 @@
 //!
 //! It speaks real HTTP over real sockets (wiremock). Each path is a [`Route`]: a document with its validators and with
 //! what goes wrong on the way. The same server answers a control endpoint under `/_control/`, so that a script or a
-//! person can edit a document and read what was requested. It has no clock: dates come from a counter.
+//! person can edit a document and read what was requested. It has no clock: dates come from a counter. Beside it stand
+//! what wiremock cannot be: a TLS front with an authority of its own, a server that stalls, drips and resets, and a name
+//! server that answers by script.
 
 mod caller;
 mod control;
+mod dns;
 mod respond;
+mod rough;
 mod route;
+mod tls;
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
@@ -17,7 +22,10 @@ use wiremock::matchers::any;
 use wiremock::{Mock, MockServer};
 
 pub use caller::{Answer, Caller};
+pub use dns::{FakeDns, Question};
+pub use rough::{RoughServer, Step};
 pub use route::{Auth, Coding, EtagMode, Redirect, Route};
+pub use tls::{Authority, Certificate, TlsFront};
 
 /// Requests that are remembered; the oldest go first.
 const MAX_RECORDED: usize = 100_000;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::egress::rules::Rules;
 use crate::engine::pin::{Digest, Pin};
 use crate::engine::runtime::MAX_CALLS;
 
@@ -48,6 +49,7 @@ struct File {
     listen: Option<String>,
     user_agent: Option<String>,
     dns_servers: Vec<String>,
+    tls_authorities: Vec<PathBuf>,
     schedule: ScheduleTable,
     plugins: Vec<PluginTable>,
 }
@@ -79,6 +81,8 @@ pub struct Config {
     pub user_agent: String,
     /// Name servers; none means the system's.
     pub dns_servers: Vec<SocketAddr>,
+    /// PEM files with authorities of the operator's own.
+    pub tls_authorities: Vec<PathBuf>,
     /// The shortest interval.
     pub min_interval_seconds: u32,
     /// Runs at once.
@@ -124,6 +128,7 @@ pub fn read(text: &str, base: &Path, user_agent: &str) -> Result<(Config, Vec<St
                 .iter()
                 .map(|s| address("dns_servers", s, "addresses with ports, such as 9.9.9.9:53"))
                 .collect::<Result<_, _>>()?,
+            tls_authorities: file.tls_authorities.iter().map(|path| base.join(path)).collect(),
             min_interval_seconds,
             max_concurrent_runs,
             plugins: file.plugins.into_iter().map(|p| pin(p, base)).collect::<Result<_, _>>()?,
@@ -140,6 +145,7 @@ fn pin(table: PluginTable, base: &Path) -> Result<Pin, ConfigError> {
         why,
     })?;
     let configuration = serde_json::to_string(&table.configuration).map_err(|e| ConfigError::Form(e.to_string()))?;
+    Rules::of(&configuration).map_err(|e| ConfigError::Form(format!("plugins.configuration: {e}")))?;
     Ok(Pin { path: base.join(table.path), sha256: Some(digest), configuration })
 }
 
@@ -171,15 +177,22 @@ mod tests {
         let (config, warnings) = config(&all).unwrap();
         assert!(warnings.is_empty());
         assert_eq!(config.plugins.len(), 1);
+        assert!(Rules::of(&config.plugins[0].configuration).is_ok());
         for key in [
             "data_dir",
             "listen",
             "user_agent",
             "dns_servers",
+            "tls_authorities",
             "min_interval_seconds",
             "max_concurrent_runs",
             "path",
             "sha256",
+            "allow_private_addresses",
+            "allow_networks",
+            "allow_hosts",
+            "allow_ports",
+            "nat64_prefixes",
         ] {
             assert!(all.lines().any(|l| l.starts_with(&format!("{key} = "))), "{key}");
         }
@@ -204,6 +217,11 @@ mod tests {
             ("user_agent = \"  \"", "contact"),
             ("dns_servers = [\"9.9.9.9\"]", "9.9.9.9"),
             ("[[plugins]]\npath = \"x.wasm\"", "sha256"),
+            (
+                "[[plugins]]\npath = \"x.wasm\"\nsha256 = \"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\"\n\
+                 [plugins.configuration]\nallow_ports = [0]",
+                "allow_ports",
+            ),
             ("[[plugins]]\npath = \"x.wasm\"\nsha256 = \"abc\"", "inspect"),
             ("listen = ", "line 1"),
         ] {

@@ -3,6 +3,7 @@
 //! Owns the order of start and stop and the lock on the data folder. The command line prints what it says.
 
 use std::fs::{self, File, TryLockError};
+use std::io::Read;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio_rustls::rustls::pki_types::CertificateDer;
 
 use crate::api::{Api, Keys, new_key};
 use crate::config::Config;
@@ -17,7 +19,7 @@ use crate::corpus::clock::System;
 use crate::corpus::pins::Pins;
 use crate::corpus::{Service, Settings};
 use crate::egress::client::Client;
-use crate::egress::dial::Tls;
+use crate::egress::dial::{self, Tls};
 use crate::egress::error::Failure;
 use crate::egress::resolver::Dns;
 use crate::engine::error::PinError;
@@ -27,6 +29,9 @@ use crate::engine::runtime::Runtime;
 use crate::ids;
 use crate::store::sqlite::Sqlite;
 use crate::store::{Store, StoreError};
+
+/// Bytes of a file with authorities: a few hundred of them.
+const MAX_AUTHORITY_BYTES: u64 = 1024 * 1024;
 
 /// Why the service does not start.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +58,14 @@ pub enum StartError {
     /// The store.
     #[error("{0}")]
     Store(#[from] StoreError),
+    /// An operator's own authority.
+    #[error("cannot read the authorities in {path}: {source}; check tls_authorities")]
+    Authority {
+        /// File.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// The sandbox.
     #[error("{0}")]
     Sandbox(#[from] PinError),
@@ -147,11 +160,11 @@ async fn service(
     let cache = Cache::open(&config.data_dir.join("images"));
     let (pins, refused) = Pins::load(&runtime, &config.plugins, cache.as_ref()).await;
     warnings.extend(refused.iter().map(|error| format!("a pin is left out: {error}")));
-    for (kind, _) in pins.iter().filter(|(_, p)| p.open) {
-        warnings.push(format!("kind {kind} may request private addresses (allow_private_addresses)"));
+    for (kind, pinned) in pins.iter() {
+        warnings.extend(pinned.rules.sentences().iter().map(|what| format!("kind {kind} may reach {what}")));
     }
     let dns = if config.dns_servers.is_empty() { Dns::system()? } else { Dns::servers(&config.dns_servers)? };
-    let client = Client::new(Arc::new(dns), Tls::new(&[])?, &config.user_agent)?;
+    let client = Client::new(Arc::new(dns), Tls::new(&authorities(&config.tls_authorities)?)?, &config.user_agent)?;
     let settings =
         Settings { min_interval_seconds: config.min_interval_seconds, max_concurrent_runs: config.max_concurrent_runs };
     let service = Service::new(store, pins, client, Arc::new(System), settings);
@@ -162,6 +175,18 @@ async fn service(
             .push(format!("{abandoned} runs were cut off by the last stop; they start again from their checkpoints"));
     }
     Ok(service)
+}
+
+/// The operator's own authorities.
+fn authorities(files: &[PathBuf]) -> Result<Vec<CertificateDer<'static>>, StartError> {
+    let mut all = Vec::new();
+    for path in files {
+        let failed = |source| StartError::Authority { path: path.clone(), source };
+        let mut pem = Vec::new();
+        File::open(path).map_err(failed)?.take(MAX_AUTHORITY_BYTES).read_to_end(&mut pem).map_err(failed)?;
+        all.extend(dial::authorities(&pem)?);
+    }
+    Ok(all)
 }
 
 /// The keys of the store; the first start makes one.

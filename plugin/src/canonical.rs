@@ -151,6 +151,9 @@ const EXTRA: [u8; 256] = {
     extra
 };
 
+/// Bytes that one byte takes at most when it is escaped.
+pub const MAX_ESCAPED: usize = 6;
+
 /// The first byte of U+2028 (E2 80 A8) and U+2029 (E2 80 A9).
 const LINE_SEPARATOR: u8 = 0xE2;
 
@@ -158,31 +161,47 @@ fn extra(b: u8) -> u8 {
     EXTRA.get(usize::from(b)).copied().unwrap_or(0)
 }
 
+/// What Go writes for the control characters.
+#[rustfmt::skip]
+const CONTROLS: [&str; 0x20] = [
+    "\\u0000", "\\u0001", "\\u0002", "\\u0003", "\\u0004", "\\u0005", "\\u0006", "\\u0007",
+    "\\b", "\\t", "\\n", "\\u000b", "\\f", "\\r", "\\u000e", "\\u000f",
+    "\\u0010", "\\u0011", "\\u0012", "\\u0013", "\\u0014", "\\u0015", "\\u0016", "\\u0017",
+    "\\u0018", "\\u0019", "\\u001a", "\\u001b", "\\u001c", "\\u001d", "\\u001e", "\\u001f",
+];
+
+/// The escape of the character at `at`, whose first byte is `b`, and how many bytes it stands for.
+fn escape(value: &str, at: usize, b: u8) -> Option<(&'static str, usize)> {
+    let escape = match b {
+        b'<' => "\\u003c",
+        b'>' => "\\u003e",
+        b'&' => "\\u0026",
+        b'"' => "\\\"",
+        b'\\' => "\\\\",
+        LINE_SEPARATOR => match value.get(at..at + 3) {
+            Some("\u{2028}") => return Some(("\\u2028", 3)),
+            Some("\u{2029}") => return Some(("\\u2029", 3)),
+            _ => return None,
+        },
+        _ => CONTROLS.get(usize::from(b))?,
+    };
+    Some((escape, 1))
+}
+
 /// Appends a JSON string.
 pub fn string(out: &mut impl Sink, value: &str) {
     out.put("\"");
-    let mut rest = value;
-    while let Some(at) = rest.bytes().position(|b| extra(b) != 0) {
-        let (plain, special) = rest.split_at_checked(at).unwrap_or((rest, ""));
-        out.put(plain);
-        let Some(c) = special.chars().next() else { break };
-        match c {
-            '<' => out.put("\\u003c"),
-            '>' => out.put("\\u003e"),
-            '&' => out.put("\\u0026"),
-            '"' => out.put("\\\""),
-            '\\' => out.put("\\\\"),
-            '\n' => out.put("\\n"),
-            '\r' => out.put("\\r"),
-            '\t' => out.put("\\t"),
-            '\u{8}' => out.put("\\b"),
-            '\u{c}' => out.put("\\f"),
-            '\0'..='\u{1f}' | '\u{2028}' | '\u{2029}' => out.put(&format!("\\u{:04x}", u32::from(c))),
-            other => out.put(other.encode_utf8(&mut [0; 4])),
+    let mut from = 0;
+    for (at, &b) in value.as_bytes().iter().enumerate() {
+        if extra(b) != 0
+            && let Some((escape, length)) = escape(value, at, b)
+        {
+            out.put(value.get(from..at).unwrap_or(""));
+            out.put(escape);
+            from = at + length;
         }
-        rest = special.get(c.len_utf8()..).unwrap_or("");
     }
-    out.put(rest);
+    out.put(value.get(from..).unwrap_or(""));
     out.put("\"");
 }
 

@@ -98,6 +98,8 @@ pub fn cut(candidates: Vec<Candidate>, seen: Vec<Seen>, adopt: bool) -> Cut {
     let here: std::collections::HashSet<&str> = candidates.iter().map(|c| c.short_key.as_str()).collect();
     let mut page = Cut { seen: seen.into_iter().filter(|s| !here.contains(s.k.as_str())).collect(), ..Cut::default() };
     drop(here);
+    // Measuring escapes takes a look at every byte, and most documents cannot come near the bound.
+    let may_be_cut = candidates.iter().map(|c| record::encoded_length_at_most(&c.item)).sum::<usize>() > MAX_BYTES;
     let mut bytes = 0;
     for candidate in candidates {
         let (k, mut r) = (candidate.short_key, candidate.short_revision);
@@ -112,7 +114,9 @@ pub fn cut(candidates: Vec<Candidate>, seen: Vec<Seen>, adopt: bool) -> Cut {
                         None => continue,
                     }
                 } else {
-                    bytes += record::encoded_length(&candidate.item);
+                    if may_be_cut {
+                        bytes += record::encoded_length(&candidate.item);
+                    }
                     if let Some(previous) = &candidate.item.previous_key {
                         // The record goes on under its new key; the old one is nobody's.
                         let gone = identity::short_key(previous);

@@ -220,6 +220,16 @@ fn provenance(item: &Item, basis: KeyBasis, texts: &Texts) -> String {
 /// The bytes of an item as the JSON of Quivr's protocol: what the bound of a page counts.
 #[must_use]
 pub fn encoded_length(item: &contract::Item) -> usize {
+    length(item, canonical::string_length)
+}
+
+/// A bound of [`encoded_length`] that looks at no text.
+#[must_use]
+pub fn encoded_length_at_most(item: &contract::Item) -> usize {
+    length(item, |text| text.len() * canonical::MAX_ESCAPED + 2)
+}
+
+fn length(item: &contract::Item, string_length: impl Fn(&str) -> usize) -> usize {
     // Names, braces, quotes and commas of an item, of a part with its content, and of an extension.
     const ITEM: usize = 88;
     const PART: usize = 64;
@@ -228,14 +238,11 @@ pub fn encoded_length(item: &contract::Item) -> usize {
         .parts
         .iter()
         .map(|p| {
-            PART + p.key.len()
-                + p.role.len()
-                + p.parent_key.map_or(0, |k| k.len() + 16)
-                + canonical::string_length(&p.text)
+            PART + p.key.len() + p.role.len() + p.parent_key.map_or(0, |k| k.len() + 16) + string_length(&p.text)
         })
         .sum();
     let extensions: usize = item.extensions.iter().map(|e| EXTENSION + e.namespace.len() + e.data.len()).sum();
-    ITEM + canonical::string_length(&item.record_key) + item.revision.len() + parts + extensions
+    ITEM + string_length(&item.record_key) + item.revision.len() + parts + extensions
 }
 
 #[cfg(test)]

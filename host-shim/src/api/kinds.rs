@@ -29,7 +29,7 @@ pub(super) async fn list(State(api): State<Api>) -> Json<Value> {
                 "plugin": {
                     "id": descriptor.id, "version": descriptor.version, "digest": pinned.plugin.digest().to_string(),
                 },
-                "egress": {"private_addresses": pinned.open},
+                "egress": pinned.rules,
             }))
         })
         .collect();

@@ -68,7 +68,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Poll(arguments) => poll::run(&common, arguments).await,
         Command::Parse(arguments) => parse::run(&common, arguments).await,
         Command::Render(arguments) => render::run(&common, arguments).await,
-        Command::CheckUrl(arguments) => check_url::run(&common, &arguments),
+        Command::CheckUrl(arguments) => check_url::run(&common, &arguments).await,
         Command::Inspect(arguments) => inspect::run(&common, &arguments).await,
         Command::Certify(arguments) => certify::run(&common, &arguments).await,
         Command::ServePlugin(arguments) => serve_plugin::run(&common, &arguments).await,

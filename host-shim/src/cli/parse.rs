@@ -95,7 +95,7 @@ fn response(file: &Path, arguments: &Arguments) -> Result<Document, String> {
 fn coding(error: CodingError) -> Failure {
     match error {
         CodingError::Unsupported => Failure::UnsupportedEncoding,
-        CodingError::TooLarge => Failure::ResponseTooLarge,
+        CodingError::TooLarge | CodingError::Bomb => Failure::ResponseTooLarge,
         CodingError::Damaged => Failure::Connection,
     }
 }

@@ -9,7 +9,6 @@ use serde_json::{Map, Value, json};
 
 use super::output::{self, CliError};
 use super::setup::{self, Common};
-use crate::egress::client::Rules;
 use crate::egress::credential::Credential;
 use crate::egress::url::normalise;
 use crate::engine::plugin::{Invocation, Plugin};
@@ -35,13 +34,20 @@ pub(super) struct Arguments {
     /// What the host calls itself; name a contact.
     #[arg(long, value_name = "TEXT", default_value = setup::USER_AGENT)]
     user_agent: String,
+    /// File with the pin's configuration, a JSON object: what is open beyond public addresses.
+    #[arg(long, value_name = "FILE")]
+    configuration: Option<PathBuf>,
+    /// PEM file with authorities of your own that servers may be signed by.
+    #[arg(long, value_name = "FILE")]
+    tls_authority: Option<PathBuf>,
     /// File with the credential, a JSON object.
     #[arg(long, value_name = "FILE")]
     credential: Option<PathBuf>,
 }
 
 pub(super) async fn run(common: &Common, arguments: Arguments) -> Result<ExitCode, CliError> {
-    let configuration = json!({"allow_private_addresses": arguments.allow_private_addresses}).to_string();
+    let (rules, configuration) =
+        setup::rules(arguments.configuration.as_deref(), arguments.allow_private_addresses)?;
     let plugin = common.load(&configuration).await?;
     let Some(kind) = plugin.descriptor().kinds.first().cloned() else {
         return Err(CliError::Usage("the component serves no kind".to_owned()));
@@ -65,8 +71,8 @@ pub(super) async fn run(common: &Common, arguments: Arguments) -> Result<ExitCod
         has_credential: credential.is_some(),
         ..Invocation::default()
     };
-    let rules = if arguments.allow_private_addresses { Rules::open() } else { Rules::default() };
-    let network = Arc::new(Network::new(setup::client(&arguments.user_agent)?, rules, credential, None));
+    let client = setup::client(&arguments.user_agent, arguments.tls_authority.as_deref())?;
+    let network = Arc::new(Network::new(client, rules, credential, None));
     pages(common, &arguments, plugin, network, call).await
 }
 

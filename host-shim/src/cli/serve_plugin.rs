@@ -27,7 +27,7 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<ExitCo
     let address = SocketAddr::new(arguments.host, arguments.port);
     let listener =
         TcpListener::bind(address).await.map_err(|e| CliError::Usage(format!("cannot listen on {address}: {e}")))?;
-    let router = QuivrPlugin::new(plugin, setup::client(&arguments.user_agent)?).router();
+    let router = QuivrPlugin::new(plugin, setup::client(&arguments.user_agent, None)?).router();
     output::line(&format!("listening on http://{}", listener.local_addr()?))?;
     tokio::select! {
         served = axum::serve(listener, router) => served?,

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::output::CliError;
-use crate::egress::client::Client;
-use crate::egress::dial::Tls;
+use crate::egress::client::{Client, Rules};
+use crate::egress::dial::{self, Tls};
 use crate::egress::resolver::Dns;
 use crate::engine::image::Cache;
 use crate::engine::limits::Limits;
@@ -67,9 +67,24 @@ fn cache() -> Option<Cache> {
     Cache::open(&base.join("host-shim"))
 }
 
-/// The client of a command.
-pub(super) fn client(user_agent: &str) -> Result<Client, CliError> {
-    Ok(Client::new(Arc::new(Dns::system()?), Tls::new(&[])?, user_agent)?)
+/// The client of a command; `authority` is a PEM file of the caller's own.
+pub(super) fn client(user_agent: &str, authority: Option<&Path>) -> Result<Client, CliError> {
+    let authorities = match authority {
+        Some(path) => dial::authorities(&read_bounded(path, MAX_SMALL_FILE)?)?,
+        None => Vec::new(),
+    };
+    Ok(Client::new(Arc::new(Dns::system()?), Tls::new(&authorities)?, user_agent)?)
+}
+
+/// What a command may reach, from the file of a pin's configuration; and what of it the component is told.
+pub(super) fn rules(configuration: Option<&Path>, allow_private: bool) -> Result<(Rules, String), CliError> {
+    let text = match configuration {
+        Some(path) => read_text(path)?,
+        None => serde_json::json!({"allow_private_addresses": allow_private}).to_string(),
+    };
+    let (mut rules, rest) = Rules::of(&text).map_err(|e| CliError::Usage(e.to_string()))?;
+    rules.private_addresses |= allow_private;
+    Ok((rules, rest))
 }
 
 /// The clock of a command: as given, else the machine's, in whole seconds.

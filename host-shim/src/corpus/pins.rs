@@ -5,6 +5,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::egress::client::Rules;
 use crate::engine::error::PinError;
 use crate::engine::image::Cache;
@@ -19,8 +21,6 @@ pub struct Pinned {
     pub plugin: Plugin,
     /// What its requests may reach.
     pub rules: Rules,
-    /// Private addresses are open.
-    pub open: bool,
 }
 
 /// Components by kind.
@@ -29,30 +29,22 @@ pub struct Pins {
     by_kind: BTreeMap<String, Arc<Pinned>>,
 }
 
-/// Whether a configuration opens private addresses.
-fn opens(configuration: &str) -> bool {
-    serde_json::from_str::<serde_json::Value>(configuration)
-        .is_ok_and(|c| c.get("allow_private_addresses") == Some(&serde_json::Value::Bool(true)))
-}
-
 impl Pins {
     /// Loads each pin. What cannot be loaded is returned beside the rest, with its reason.
     pub async fn load(runtime: &Runtime, pins: &[Pin], cache: Option<&Cache>) -> (Self, Vec<PinError>) {
         let mut loaded = Self::default();
         let mut refused = Vec::new();
         for pin in pins {
-            match Plugin::load(runtime, pin, cache).await {
-                Ok(plugin) => {
+            match load(runtime, pin, cache).await {
+                Ok(Pinned { plugin, rules }) => {
                     if let Some(kind) = plugin.descriptor().kinds.iter().find(|k| loaded.by_kind.contains_key(&k.name))
                     {
                         refused
                             .push(PinError::Descriptor(format!("kind {} is served by another pin already", kind.name)));
                         continue;
                     }
-                    let open = opens(&pin.configuration);
-                    let rules = if open { Rules::open() } else { Rules::default() };
                     let kinds: Vec<String> = plugin.descriptor().kinds.iter().map(|k| k.name.clone()).collect();
-                    let pinned = Arc::new(Pinned { plugin, rules, open });
+                    let pinned = Arc::new(Pinned { plugin, rules });
                     loaded.by_kind.extend(kinds.into_iter().map(|kind| (kind, Arc::clone(&pinned))));
                 }
                 Err(error) => refused.push(error),
@@ -71,4 +63,23 @@ impl Pins {
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Arc<Pinned>)> {
         self.by_kind.iter().map(|(kind, pinned)| (kind.as_str(), pinned))
     }
+}
+
+/// Whether a pin's configuration fits its component's schema; else every run of it would fail.
+fn fits(configuration: &str, schema: &Value) -> Result<(), PinError> {
+    let value: Value = serde_json::from_str(configuration).map_err(|e| PinError::Configuration(e.to_string()))?;
+    let validator = jsonschema::validator_for(schema)
+        .map_err(|_| PinError::Descriptor("its configuration schema is no JSON Schema".to_owned()))?;
+    match validator.iter_errors(&value).next() {
+        Some(error) => Err(PinError::Configuration(error.to_string())),
+        None => Ok(()),
+    }
+}
+
+/// A component with what its pin opens; the component is told the rest of its configuration.
+async fn load(runtime: &Runtime, pin: &Pin, cache: Option<&Cache>) -> Result<Pinned, PinError> {
+    let (rules, configuration) = Rules::of(&pin.configuration)?;
+    let plugin = Plugin::load(runtime, &Pin { configuration, ..pin.clone() }, cache).await?;
+    fits(plugin.configuration(), &plugin.descriptor().configuration_schema)?;
+    Ok(Pinned { plugin, rules })
 }

@@ -146,6 +146,12 @@ const EMBEDDING: [&str; 7] = [
     "6to4",
 ];
 
+/// Whether a network lies in the prefixes of NAT64.
+#[must_use]
+pub fn is_nat64(network: &IpNet) -> bool {
+    REFUSED.iter().any(|r| r.name.starts_with("NAT64") && r.network.contains(network))
+}
+
 /// The verdict where an operator opened private addresses: metadata addresses stay refused, and so does every spelling
 /// of IPv6 that could hide one.
 #[must_use]
@@ -252,6 +258,68 @@ mod tests {
             ("169.254.169.254", "cloud metadata"),
         ] {
             assert_eq!(denied(address), Some(name), "{address}");
+        }
+    }
+
+    /// The same policy in numbers and in another order, so that a slip in one table shows.
+    fn second(address: IpAddr) -> bool {
+        match address {
+            IpAddr::V4(v4) => {
+                let n = u32::from(v4);
+                let [a, b, c, d] = v4.octets();
+                let refused = n <= 0x00FF_FFFF
+                    || n >= 0xE000_0000
+                    || a == 10
+                    || a == 127
+                    || (0x6440_0000..=0x647F_FFFF).contains(&n)
+                    || (a, b) == (169, 254)
+                    || (a == 172 && b & 0xF0 == 16)
+                    || (a, b) == (192, 168)
+                    || (a == 192 && matches!((b, c), (0, 0 | 2) | (31, 196) | (52, 193) | (88, 99) | (175, 48)))
+                    || (a == 198 && b | 1 == 19)
+                    || matches!((a, b, c), (198, 51, 100) | (203, 0, 113))
+                    || (a, b, c, d) == (168, 63, 129, 16);
+                !refused
+            }
+            IpAddr::V6(v6) => {
+                let n = u128::from(v6);
+                let top = |bits: u32| n >> (128 - bits);
+                let interface = (n & u128::from(u64::MAX)) >> 32;
+                top(3) == 1
+                    && top(23) != 0x2001_0000 >> 9
+                    && top(32) != 0x2001_0DB8
+                    && top(16) != 0x2002
+                    && top(48) != 0x2620_004F_8000
+                    && top(16) != 0x3FFE
+                    && top(20) != 0x3_FFF0
+                    && interface != 0x5EFE
+                    && interface != 0x0200_5EFE
+            }
+        }
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(20_000))]
+
+        #[test]
+        fn both_tables_agree_on_any_address(n: u128, v4: u32, near in 0_usize..1_000, step in -2_i8..=2) {
+            // Any address, any address with a prefix of IPv6 in use, and the edges of every range.
+            let range = METADATA.iter().chain(REFUSED).nth(near % (METADATA.len() + REFUSED.len())).unwrap();
+            let edge = if near % 2 == 0 { range.network.network() } else { range.network.broadcast() };
+            let edge = match edge {
+                IpAddr::V4(a) => IpAddr::from(Ipv4Addr::from(u32::from(a).wrapping_add_signed(step.into()))),
+                IpAddr::V6(a) => IpAddr::from(Ipv6Addr::from(u128::from(a).wrapping_add_signed(step.into()))),
+            };
+            let used = n >> 3 | 1 << 125;
+            for address in [
+                IpAddr::from(Ipv6Addr::from(n)),
+                IpAddr::from(Ipv6Addr::from(used)),
+                IpAddr::from(Ipv6Addr::from(used & !(0xFFFF << 96) | 0x0001 << 112)),
+                IpAddr::from(Ipv4Addr::from(v4)),
+                edge,
+            ] {
+                proptest::prop_assert_eq!(judge(address) == Verdict::Allow, second(address), "{}", address);
+            }
         }
     }
 

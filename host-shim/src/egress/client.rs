@@ -1,7 +1,7 @@
 //! The client: one request with its redirects, under every bound.
 //!
 //! Owns the loop over hops and the exchange over a connection that was dialed here. Each hop is judged afresh before a
-//! byte is sent: the written address, then every resolved one. No proxy, no cookies, no pool, no cache.
+//! byte is sent: the written address, then every resolved one. No proxy, no cookies, no pool, no cache, no Alt-Svc.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,21 +10,55 @@ use http_body_util::{BodyExt, Empty};
 use hyper::body::Bytes;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper_util::rt::TokioIo;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::coding::{ACCEPT_ENCODING, Decoder};
 use super::credential::Credential;
 use super::dial::{self, Stream, Tls};
 use super::error::{Failure, Stage};
 use super::redirect::{Chain, Next};
-use super::resolver::{self, AddressRules, Resolve};
-use super::url::{self, Target, UrlExceptions};
+use super::resolver::{self, Judged, Resolve};
+pub use super::rules::Rules;
+use super::turns::Turns;
+use super::url::{self, Target};
 
 /// Bytes of a decoded body: 10 MiB, as Quivr has it.
 pub const MAX_BODY_BYTES: usize = 10 * 1_024 * 1_024;
 
-/// Time for a whole request with all its hops.
-pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long each part of a request may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timings {
+    /// A whole request with all its hops, from its first turn on.
+    pub request: Duration,
+    /// The wait for a turn at the host.
+    pub turn: Duration,
+    /// Resolving a name: two attempts of two seconds, and some air.
+    pub dns: Duration,
+    /// Connecting, to any of the addresses.
+    pub connect: Duration,
+    /// The TLS handshake.
+    pub tls: Duration,
+    /// From the request to the header fields of the answer: slow generators of feeds need most of it.
+    pub first_byte: Duration,
+    /// Time after which a body must have kept its pace.
+    pub pace_grace: Duration,
+    /// Bytes a second that a body must bring on average then. A modem of 1995 was faster.
+    pub pace: u32,
+}
+
+impl Timings {
+    /// What holds in the product.
+    pub const DEFAULT: Self = Self {
+        request: Duration::from_secs(20),
+        turn: Duration::from_secs(60),
+        dns: Duration::from_secs(5),
+        connect: Duration::from_secs(6),
+        tls: Duration::from_secs(6),
+        first_byte: Duration::from_secs(15),
+        pace_grace: Duration::from_secs(4),
+        pace: 1_024,
+    };
+}
 
 /// Header fields of a response. Real servers send some thirty.
 const MAX_HEADERS: usize = 128;
@@ -102,29 +136,14 @@ pub struct Response {
     pub wire_bytes: usize,
 }
 
-/// Rules of a pin.
-#[derive(Debug, Clone, Default)]
-pub struct Rules {
-    /// Addresses.
-    pub addresses: AddressRules,
-    /// Written addresses.
-    pub urls: UrlExceptions,
-}
-
-impl Rules {
-    /// Everything private is open, for local tests.
-    #[must_use]
-    pub fn open() -> Self {
-        Self { addresses: AddressRules { allow_private: true }, urls: UrlExceptions { any_port: true } }
-    }
-}
-
 /// Makes requests. Cheap to clone.
 #[derive(Clone)]
 pub struct Client {
     resolver: Arc<dyn Resolve>,
     tls: Tls,
     user_agent: HeaderValue,
+    timings: Timings,
+    turns: Turns,
 }
 
 impl std::fmt::Debug for Client {
@@ -143,7 +162,23 @@ impl Client {
             .ok()
             .filter(|v| !v.is_empty())
             .ok_or_else(|| Failure::Header("user-agent".to_owned()))?;
-        Ok(Self { resolver, tls, user_agent: value })
+        Ok(Self { resolver, tls, user_agent: value, timings: Timings::DEFAULT, turns: Turns::default() })
+    }
+
+    /// The same client with other times.
+    #[must_use]
+    pub fn with_timings(self, timings: Timings) -> Self {
+        Self { timings, ..self }
+    }
+
+    /// The addresses of a target, judged under rules.
+    ///
+    /// # Errors
+    /// What refuses them.
+    pub async fn resolve(&self, target: &Target, rules: &Rules) -> Result<Judged, Failure> {
+        timeout(self.timings.dns, resolver::resolve(&*self.resolver, target, rules))
+            .await
+            .map_err(|_| Failure::Timeout(Stage::Dns))?
     }
 
     /// Makes one request and follows its redirects.
@@ -151,15 +186,20 @@ impl Client {
     /// # Errors
     /// Why there is no response; never partial.
     pub async fn send(&self, request: &Request, rules: &Rules) -> Result<Response, Failure> {
-        let deadline = Instant::now() + request.timeout.unwrap_or(REQUEST_TIMEOUT).min(REQUEST_TIMEOUT);
         let bound =
             request.max_body_bytes.and_then(|b| usize::try_from(b).ok()).unwrap_or(MAX_BODY_BYTES).min(MAX_BODY_BYTES);
         let headers = guest_headers(&request.headers)?;
-        let mut target = url::judge(&request.url, &rules.urls)?;
+        let mut target = url::judge(&request.url, rules)?;
         let mut chain = Chain::new(target.url().clone());
         let mut hops = Vec::new();
+        let mut turn = timeout(self.timings.turn, self.turns.at(target.host_text()))
+            .await
+            .map_err(|_| Failure::Timeout(Stage::Turn))?;
+        // The wait for the first turn is the host's own doing and does not count.
+        let deadline = Instant::now() + request.timeout.unwrap_or(self.timings.request).min(self.timings.request);
         loop {
             let hop = self.exchange(&target, &chain, request, &headers, rules, bound, deadline).await?;
+            drop(turn);
             // A Location that is not text is no address; the backslash makes the policy say so.
             let location = hop.headers.get(hyper::header::LOCATION);
             let location = location.map(|v| std::str::from_utf8(v.as_bytes()).unwrap_or("\\"));
@@ -179,10 +219,13 @@ impl Client {
                     });
                 }
                 Next::Follow(location) => {
-                    let next = url::judge(&location, &rules.urls)?;
+                    let next = url::judge(&location, rules)?;
                     chain.follow(next.url())?;
                     hops.push(Hop { status: hop.status, url: target.url().to_string() });
                     target = next;
+                    turn = timeout_at(deadline, self.turns.at(target.host_text()))
+                        .await
+                        .map_err(|_| Failure::Timeout(Stage::Turn))?;
                 }
             }
         }
@@ -201,12 +244,13 @@ impl Client {
         deadline: Instant,
     ) -> Result<HopAnswer, Failure> {
         let within = |stage| move |_| Failure::Timeout(stage);
-        let judged = timeout_at(deadline, resolver::resolve(&*self.resolver, target, rules.addresses))
+        let part = |time| deadline.min(Instant::now() + time);
+        let judged = timeout_at(deadline, self.resolve(target, rules)).await.map_err(within(Stage::Dns))??;
+        let tcp = timeout_at(part(self.timings.connect), dial::connect(&judged))
             .await
-            .map_err(within(Stage::Dns))??;
-        let tcp = timeout_at(deadline, dial::connect(&judged)).await.map_err(within(Stage::Connect))??;
+            .map_err(within(Stage::Connect))??;
         let stream: Box<dyn Stream> = if target.is_https() {
-            timeout_at(deadline, self.tls.secure(target, tcp)).await.map_err(within(Stage::Tls))??
+            timeout_at(part(self.timings.tls), self.tls.secure(target, tcp)).await.map_err(within(Stage::Tls))??
         } else {
             Box::new(tcp)
         };
@@ -219,7 +263,7 @@ impl Client {
             .map_err(|e| connection_failure(&e))?;
         // The connection ends with this exchange, however it ends.
         let driver = AbortOnDrop(tokio::spawn(connection));
-        let answer = timeout_at(deadline, sender.send_request(message))
+        let answer = timeout_at(part(self.timings.first_byte), sender.send_request(message))
             .await
             .map_err(within(Stage::FirstByte))?
             .map_err(|e| connection_failure(&e))?;
@@ -233,7 +277,8 @@ impl Client {
         } else {
             let encoding = parts.headers.get(hyper::header::CONTENT_ENCODING).map(|v| v.to_str().unwrap_or("?"));
             let decoder = Decoder::new(encoding, bound)?;
-            let decoded = timeout_at(deadline, read_body(body, decoder)).await.map_err(within(Stage::Body))??;
+            let read = read_body(body, decoder, self.timings);
+            let decoded = timeout_at(deadline, read).await.map_err(within(Stage::Body))??;
             wire_bytes = decoded.1;
             decoded.0
         };
@@ -311,9 +356,20 @@ fn connection_failure(error: &hyper::Error) -> Failure {
     Failure::Connection(what.to_owned())
 }
 
-/// Reads a whole body; hyper reports one that is shorter than announced as an error.
-async fn read_body(mut body: hyper::body::Incoming, mut decoder: Decoder) -> Result<(Vec<u8>, usize), Failure> {
-    while let Some(frame) = body.frame().await {
+/// Reads a whole body; hyper reports one that is shorter than announced as an error. A body that falls behind its pace
+/// is given up: it would hold a turn and a slot of the pool for nothing.
+async fn read_body(
+    mut body: hyper::body::Incoming,
+    mut decoder: Decoder,
+    timings: Timings,
+) -> Result<(Vec<u8>, usize), Failure> {
+    let started = Instant::now();
+    loop {
+        // By this time the next bytes must have come: what is here pays for so many seconds.
+        let paid = decoder.received() as f64 / f64::from(timings.pace.max(1));
+        let due = started + timings.pace_grace + Duration::from_secs_f64(paid.min(MAX_BODY_BYTES as f64));
+        let next = timeout_at(due, body.frame()).await.map_err(|_| Failure::Timeout(Stage::Pace))?;
+        let Some(frame) = next else { break };
         let frame = frame.map_err(|e| connection_failure(&e))?;
         if let Some(data) = frame.data_ref() {
             decoder.push(data)?;

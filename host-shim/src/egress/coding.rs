@@ -1,14 +1,23 @@
-//! Content codings: gzip, deflate and brotli, decoded while they arrive and bounded.
+//! Content codings: gzip, deflate, brotli and zstd, decoded while they arrive and bounded.
 //!
-//! Owns the decoders and the bound on decoded bytes, which is held before a byte past it is kept. What was not asked
-//! for is refused (RFC 9110, section 8.4).
+//! Owns the decoders and the two bounds on decoded bytes: their number, and how many may come of each byte received.
+//! Both are held before a byte past them is kept. What was not asked for is refused (RFC 9110, section 8.4).
 
 use std::io::Write;
 
 use flate2::write::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 
+use super::zstd::Zstd;
+
 /// What requests say they accept.
-pub const ACCEPT_ENCODING: &str = "gzip, br, deflate";
+pub const ACCEPT_ENCODING: &str = "gzip, br, zstd, deflate";
+
+/// Decoded bytes for each byte received. Feeds shrink to a tenth, very repetitive ones to a fiftieth; what unpacks to
+/// more was made to.
+pub const MAX_RATIO: usize = 200;
+
+/// Decoded bytes below which the ratio does not count: a small body does no harm, however it was made.
+pub const RATIO_FREE_BYTES: usize = 1_024 * 1_024;
 
 /// Why a body cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -19,23 +28,30 @@ pub enum CodingError {
     /// The decoded body passes its bound.
     #[error("the decoded body passes its bound")]
     TooLarge,
+    /// More comes out of the coded bytes than comes of any feed.
+    #[error("the coded body unpacks to more than {MAX_RATIO} times its size")]
+    Bomb,
     /// The coded bytes are damaged or end too early.
     #[error("the coded body is damaged or ends too early")]
     Damaged,
 }
 
-/// Keeps bytes up to a bound.
-#[derive(Debug)]
+/// Keeps bytes up to its bounds.
+#[derive(Debug, Default)]
 struct Bounded {
     bytes: Vec<u8>,
+    /// Bytes that are kept at most.
     bound: usize,
-    passed: bool,
+    /// Bytes that the ratio allows so far.
+    ratio_bound: usize,
+    passed: Option<CodingError>,
 }
 
 impl Write for Bounded {
     fn write(&mut self, chunk: &[u8]) -> std::io::Result<usize> {
-        if self.bytes.len() + chunk.len() > self.bound {
-            self.passed = true;
+        let length = self.bytes.len() + chunk.len();
+        if length > self.bound.min(self.ratio_bound) {
+            self.passed = Some(if length > self.bound { CodingError::TooLarge } else { CodingError::Bomb });
             return Err(std::io::Error::other("past the bound"));
         }
         self.bytes.extend_from_slice(chunk);
@@ -57,6 +73,7 @@ enum Coder {
     /// The first byte of a brotli stream is still to come.
     BrotliUnknown(Bounded),
     Brotli(Box<brotli_decompressor::DecompressorWriter<Bounded>>),
+    Zstd(Box<Zstd<Bounded>>),
     Failed,
 }
 
@@ -81,13 +98,14 @@ impl Decoder {
     /// # Errors
     /// [`CodingError::Unsupported`] for any other coding and for several at once.
     pub fn new(content_encoding: Option<&str>, bound: usize) -> Result<Self, CodingError> {
-        let sink = Bounded { bytes: Vec::new(), bound, passed: false };
+        let sink = Bounded { bound, ratio_bound: RATIO_FREE_BYTES, ..Bounded::default() };
         let coding = content_encoding.unwrap_or("").trim().to_ascii_lowercase();
         let coder = match coding.as_str() {
             "" | "identity" => Coder::Identity(sink),
             "gzip" | "x-gzip" => Coder::Gzip(MultiGzDecoder::new(sink)),
             "deflate" => Coder::DeflateUnknown(Vec::new(), sink),
             "br" => Coder::BrotliUnknown(sink),
+            "zstd" => Coder::Zstd(Box::new(Zstd::new(sink))),
             _ => return Err(CodingError::Unsupported),
         };
         Ok(Self { coder, received: 0 })
@@ -137,27 +155,36 @@ impl Decoder {
     }
 
     fn write(&mut self, chunk: &[u8]) -> Result<(), CodingError> {
-        let result = match &mut self.coder {
-            Coder::Identity(w) => w.write_all(chunk),
-            Coder::Gzip(w) => w.write_all(chunk),
-            Coder::Zlib(w) => w.write_all(chunk),
-            Coder::Deflate(w) => w.write_all(chunk),
-            Coder::Brotli(w) => w.write_all(chunk),
+        let ratio_bound = self.received.saturating_mul(MAX_RATIO).max(RATIO_FREE_BYTES);
+        if let Some(sink) = self.sink() {
+            sink.ratio_bound = ratio_bound;
+        }
+        let written = match &mut self.coder {
+            Coder::Identity(w) => w.write_all(chunk).is_ok(),
+            Coder::Gzip(w) => w.write_all(chunk).is_ok(),
+            Coder::Zlib(w) => w.write_all(chunk).is_ok(),
+            Coder::Deflate(w) => w.write_all(chunk).is_ok(),
+            Coder::Brotli(w) => w.write_all(chunk).is_ok(),
+            Coder::Zstd(w) => w.push(chunk).is_ok(),
             Coder::DeflateUnknown(..) | Coder::BrotliUnknown(_) | Coder::Failed => return Err(CodingError::Damaged),
         };
-        result.map_err(|_| self.reason())
+        if written { Ok(()) } else { Err(self.reason()) }
     }
 
-    fn reason(&self) -> CodingError {
-        let sink = match &self.coder {
+    fn sink(&mut self) -> Option<&mut Bounded> {
+        match &mut self.coder {
             Coder::Identity(w) => Some(w),
-            Coder::Gzip(w) => Some(w.get_ref()),
-            Coder::Zlib(w) => Some(w.get_ref()),
-            Coder::Deflate(w) => Some(w.get_ref()),
-            Coder::Brotli(w) => Some(w.get_ref()),
+            Coder::Gzip(w) => Some(w.get_mut()),
+            Coder::Zlib(w) => Some(w.get_mut()),
+            Coder::Deflate(w) => Some(w.get_mut()),
+            Coder::Brotli(w) => Some(w.get_mut()),
+            Coder::Zstd(w) => Some(w.get_mut()),
             Coder::DeflateUnknown(..) | Coder::BrotliUnknown(_) | Coder::Failed => None,
-        };
-        if sink.is_some_and(|s| s.passed) { CodingError::TooLarge } else { CodingError::Damaged }
+        }
+    }
+
+    fn reason(&mut self) -> CodingError {
+        self.sink().and_then(|s| s.passed).unwrap_or(CodingError::Damaged)
     }
 
     /// Bytes received so far, before decoding.
@@ -194,12 +221,11 @@ impl Decoder {
         }
         let sink = match self.coder {
             Coder::Identity(w) => w,
-            Coder::Gzip(mut w) => {
-                std::mem::replace(w.get_mut(), Bounded { bytes: Vec::new(), bound: 0, passed: false })
-            }
+            Coder::Gzip(mut w) => std::mem::take(w.get_mut()),
             Coder::Zlib(w) => w.finish().map_err(|_| CodingError::Damaged)?,
             Coder::Deflate(w) => w.finish().map_err(|_| CodingError::Damaged)?,
             Coder::Brotli(w) => w.into_inner().map_err(|_| CodingError::Damaged)?,
+            Coder::Zstd(w) => w.finish().map_err(|_| CodingError::Damaged)?,
             Coder::DeflateUnknown(..) | Coder::BrotliUnknown(_) | Coder::Failed => return Err(CodingError::Damaged),
         };
         Ok(sink.bytes)
@@ -223,6 +249,10 @@ mod tests {
                 &mut brotli::CompressorWriter::new(&mut out, 4_096, 5, 22),
             )
             .map(|_| ()),
+            "zstd" => {
+                out = ruzstd::encoding::compress_to_vec(body, ruzstd::encoding::CompressionLevel::Fastest);
+                Ok(())
+            }
             _ => {
                 out.extend_from_slice(body);
                 Ok(())
@@ -251,6 +281,7 @@ mod tests {
             (Some("deflate"), "zlib"),
             (Some("deflate"), "deflate"),
             (Some("br"), "br"),
+            (Some("zstd"), "zstd"),
         ] {
             let bytes = coded(form, &body);
             for step in [1, 7, 4_096, bytes.len()] {
@@ -262,7 +293,7 @@ mod tests {
     #[test]
     fn the_bound_counts_decoded_bytes_exactly() {
         let body = vec![b'a'; 1_000_000];
-        for form in ["", "gzip", "zlib", "deflate", "br"] {
+        for form in ["", "gzip", "zlib", "deflate", "br", "zstd"] {
             let name = match form {
                 "" => None,
                 "zlib" | "deflate" => Some("deflate"),
@@ -277,13 +308,54 @@ mod tests {
     #[test]
     fn a_body_that_ends_too_early_or_is_damaged_is_refused() {
         let body = b"<rss>some text that is compressed</rss>".repeat(50);
-        for (name, form) in [("gzip", "gzip"), ("deflate", "zlib"), ("br", "br")] {
+        for (name, form) in [("gzip", "gzip"), ("deflate", "zlib"), ("br", "br"), ("zstd", "zstd")] {
             let bytes = coded(form, &body);
             let short = &bytes[..bytes.len() - 5];
             assert_eq!(decode(Some(name), short, 64, 1 << 20), Err(CodingError::Damaged), "{name} short");
             assert_eq!(decode(Some(name), b"not compressed at all", 64, 1 << 20), Err(CodingError::Damaged), "{name}");
         }
         assert_eq!(decode(Some("gzip"), b"", 64, 10), Ok(Vec::new()));
+    }
+
+    /// 32 MiB of one byte: gzip makes a thousandth of it, brotli and zstd far less.
+    #[test]
+    fn a_bomb_is_refused_long_before_it_is_unpacked() {
+        let body = vec![0_u8; 32 * 1_024 * 1_024];
+        for (name, form) in
+            [("gzip", "gzip"), ("deflate", "zlib"), ("deflate", "deflate"), ("br", "br"), ("zstd", "zstd")]
+        {
+            let bytes = coded(form, &body);
+            assert!(bytes.len() * MAX_RATIO < body.len(), "{form}");
+            assert_eq!(decode(Some(name), &bytes, 1_024, body.len()), Err(CodingError::Bomb), "{form}");
+        }
+        // What is as repetitive and small is no bomb.
+        let small = vec![0_u8; RATIO_FREE_BYTES];
+        assert!(decode(Some("gzip"), &coded("gzip", &small), 1_024, small.len()).is_ok());
+    }
+
+    /// Frames by RFC 8878, section 3.1, written by hand: magic number, descriptor, window, blocks.
+    #[test]
+    fn zstd_frames_are_read_by_the_book() {
+        let magic = [0x28, 0xB5, 0x2F, 0xFD];
+        let skippable = [0x50, 0x2A, 0x4D, 0x18, 3, 0, 0, 0, 9, 9, 9];
+        // Single segment, content size 1 byte: one raw block of 5 bytes, the last.
+        let raw = [&magic[..], &[0x20, 5], &[5 << 3 | 1, 0, 0], b"hello"].concat();
+        // One repeated byte, 4 times.
+        let repeated = [&magic[..], &[0x20, 4], &[4 << 3 | 2 | 1, 0, 0], b"x"].concat();
+        let all = [&skippable[..], &raw, &skippable, &repeated].concat();
+        for step in 1..all.len() {
+            assert_eq!(decode(Some("zstd"), &all, step, 100), Ok(b"helloxxxx".to_vec()), "{step}");
+        }
+        // A window of 16 MiB (exponent 14) is past what the content coding allows; one of 8 MiB is not.
+        let window = |exponent: u8| [&magic[..], &[0, exponent << 3], &[5 << 3 | 1, 0, 0], b"hello"].concat();
+        assert_eq!(decode(Some("zstd"), &window(13), 100, 100), Ok(b"hello".to_vec()));
+        assert_eq!(decode(Some("zstd"), &window(14), 100, 100), Err(CodingError::Damaged));
+        // A checksum that is wrong, a block past its bound, a stream that stops inside a frame.
+        let checked = [&magic[..], &[0x24, 5], &[5 << 3 | 1, 0, 0], b"hello", &[1, 2, 3, 4]].concat();
+        assert_eq!(decode(Some("zstd"), &checked, 3, 100), Err(CodingError::Damaged));
+        let long = [&magic[..], &[0, 13 << 3], &[0xF9, 0xFF, 0xFF], &[0; 32]].concat();
+        assert_eq!(decode(Some("zstd"), &long, 100, 100), Err(CodingError::Damaged));
+        assert_eq!(decode(Some("zstd"), &all[..all.len() - 1], 100, 100), Err(CodingError::Damaged));
     }
 
     #[test]
@@ -293,7 +365,7 @@ mod tests {
 
     #[test]
     fn other_codings_are_refused() {
-        for coding in ["compress", "gzip, br", "zstd", "aes128gcm"] {
+        for coding in ["compress", "gzip, br", "gzip, gzip, gzip", "dcb", "aes128gcm"] {
             assert_eq!(Decoder::new(Some(coding), 10).map(|_| ()), Err(CodingError::Unsupported));
         }
     }

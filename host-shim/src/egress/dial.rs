@@ -11,10 +11,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, InvalidDnsNameError, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use super::error::Failure;
+use super::error::{Failure, TlsProblem};
 use super::resolver::Judged;
 use super::url::{Target, TargetHost};
 
@@ -69,8 +70,24 @@ pub async fn connect(judged: &Judged) -> Result<TcpStream, Failure> {
 /// A handshake that TLS refused, or a connection that broke meanwhile.
 fn handshake_failure(error: &io::Error) -> Failure {
     match error.get_ref().and_then(|e| e.downcast_ref::<tokio_rustls::rustls::Error>()) {
-        Some(tls) => Failure::Tls(tls.to_string()),
+        Some(tls) => Failure::Tls { problem: problem(tls), detail: tls.to_string() },
         None => Failure::Connection(error.kind().to_string()),
+    }
+}
+
+/// What a refusal of rustls means to an operator.
+fn problem(error: &tokio_rustls::rustls::Error) -> TlsProblem {
+    use tokio_rustls::rustls::{CertificateError as Certificate, Error};
+    match error {
+        Error::InvalidCertificate(certificate) => match certificate {
+            Certificate::Expired | Certificate::ExpiredContext { .. } => TlsProblem::Expired,
+            Certificate::NotValidYet | Certificate::NotValidYetContext { .. } => TlsProblem::NotYetValid,
+            Certificate::UnknownIssuer => TlsProblem::UnknownIssuer,
+            Certificate::NotValidForName | Certificate::NotValidForNameContext { .. } => TlsProblem::NameMismatch,
+            Certificate::Revoked => TlsProblem::Revoked,
+            _ => TlsProblem::Certificate,
+        },
+        _ => TlsProblem::Protocol,
     }
 }
 
@@ -83,6 +100,19 @@ pub struct Tls {
 impl std::fmt::Debug for Tls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Tls")
+    }
+}
+
+/// The certificates of a PEM text: an operator's own authorities.
+///
+/// # Errors
+/// Where there is none, or one cannot be read.
+pub fn authorities(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Failure> {
+    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    match read {
+        Ok(list) if list.is_empty() => Err(Failure::TlsSetUp("the file has no certificate in PEM form".to_owned())),
+        Ok(list) => Ok(list),
+        Err(e) => Err(Failure::TlsSetUp(e.to_string())),
     }
 }
 
@@ -99,12 +129,12 @@ impl Tls {
             roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
         }
         for authority in authorities {
-            roots.add(authority.clone()).map_err(|e| Failure::Tls(e.to_string()))?;
+            roots.add(authority.clone()).map_err(|e| Failure::TlsSetUp(e.to_string()))?;
         }
         let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .map_err(|e| Failure::Tls(e.to_string()))?
+            .map_err(|e| Failure::TlsSetUp(e.to_string()))?
             .with_root_certificates(roots)
             .with_no_client_auth();
         Ok(Self { connector: TlsConnector::from(Arc::new(config)) })
@@ -116,7 +146,11 @@ impl Tls {
     /// What the handshake says.
     pub async fn secure(&self, target: &Target, stream: TcpStream) -> Result<Box<dyn Stream>, Failure> {
         let name = match target.host() {
-            TargetHost::Name(name) => ServerName::try_from(name.clone()).map_err(|e| Failure::Tls(e.to_string()))?,
+            TargetHost::Name(name) => {
+                let unusable =
+                    |e: InvalidDnsNameError| Failure::Tls { problem: TlsProblem::NameMismatch, detail: e.to_string() };
+                ServerName::try_from(name.clone()).map_err(unusable)?
+            }
             TargetHost::Address(address) => ServerName::from(*address),
         };
         let secured = self.connector.connect(name, stream).await.map_err(|e| handshake_failure(&e))?;

@@ -12,27 +12,13 @@ use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{LookupIpStrategy, NameServerConfig, ResolveHosts, ResolverConfig};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 
-use super::address::{self, Verdict};
+use super::address::Verdict;
 use super::error::Failure;
+use super::rules::Rules;
 use super::url::{Target, TargetHost};
 
 /// Addresses of one name that are looked at; a name with more is refused.
 const MAX_ADDRESSES: usize = 64;
-
-/// What the policy of a pin allows beyond public addresses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct AddressRules {
-    /// Private addresses may be dialed; metadata addresses may not.
-    pub allow_private: bool,
-}
-
-impl AddressRules {
-    /// The verdict on an address under these rules.
-    #[must_use]
-    pub fn judge(self, address: IpAddr) -> Verdict {
-        if self.allow_private { address::judge_open(address) } else { address::judge(address) }
-    }
-}
 
 /// Addresses that were judged and may be dialed. Only this module makes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,7 +117,7 @@ impl Resolve for Dns {
 ///
 /// # Errors
 /// No answer, too many, or an address that the rules refuse.
-pub async fn resolve(resolver: &dyn Resolve, target: &Target, rules: AddressRules) -> Result<Judged, Failure> {
+pub async fn resolve(resolver: &dyn Resolve, target: &Target, rules: &Rules) -> Result<Judged, Failure> {
     let candidates = match target.host() {
         TargetHost::Address(address) => vec![*address],
         TargetHost::Name(name) => resolver.lookup(name).await?,
@@ -143,7 +129,7 @@ pub async fn resolve(resolver: &dyn Resolve, target: &Target, rules: AddressRule
 ///
 /// # Errors
 /// No address, too many, or a refused one.
-pub fn judge_all(candidates: Vec<IpAddr>, port: u16, rules: AddressRules) -> Result<Judged, Failure> {
+pub fn judge_all(candidates: Vec<IpAddr>, port: u16, rules: &Rules) -> Result<Judged, Failure> {
     if candidates.is_empty() {
         return Err(Failure::Dns("the name has no address".to_owned()));
     }
@@ -181,7 +167,7 @@ mod tests {
 
     #[test]
     fn one_refused_address_refuses_the_whole_name() {
-        let rules = AddressRules::default();
+        let rules = &Rules::default();
         let mixed = judge_all(addresses(&["93.184.215.14", "10.0.0.1"]), 80, rules);
         assert!(matches!(mixed, Err(Failure::Address { address, .. }) if address.to_string() == "10.0.0.1"));
         assert!(judge_all(addresses(&["93.184.215.14"]), 80, rules).is_ok());
@@ -193,7 +179,7 @@ mod tests {
     #[test]
     fn families_are_tried_in_turn() {
         let judged =
-            judge_all(addresses(&["1.1.1.1", "1.0.0.1", "2606:4700::1"]), 443, AddressRules::default()).unwrap();
+            judge_all(addresses(&["1.1.1.1", "1.0.0.1", "2606:4700::1"]), 443, &Rules::default()).unwrap();
         let order: Vec<_> = judged.addresses().iter().map(ToString::to_string).collect();
         assert_eq!(order, ["[2606:4700::1]:443", "1.1.1.1:443", "1.0.0.1:443"]);
     }

@@ -7,6 +7,8 @@ use std::net::IpAddr;
 
 use url::{Host, Url};
 
+use super::rules::Rules;
+
 /// Longest address in bytes that is looked at; a longer one is no feed's.
 const MAX_URL_BYTES: usize = 8 * 1_024;
 
@@ -80,6 +82,25 @@ pub enum UrlRefusal {
     Port,
 }
 
+impl UrlRefusal {
+    /// The rule by its stable name.
+    #[must_use]
+    pub fn rule(self) -> &'static str {
+        match self {
+            Self::Unparsable => "absolute",
+            Self::TooLong => "length",
+            Self::Scheme => "scheme",
+            Self::Slashes => "slashes",
+            Self::Characters => "characters",
+            Self::UserInfo => "user-info",
+            Self::Host => "host",
+            Self::NumericHost => "numeric-host",
+            Self::LocalName => "local-name",
+            Self::Port => "port",
+        }
+    }
+}
+
 /// A host to connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetHost {
@@ -146,18 +167,11 @@ fn authority(url: &Url) -> String {
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-/// What an operator opened for a pin.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct UrlExceptions {
-    /// Any port but 0.
-    pub any_port: bool,
-}
-
 /// Judges a written address.
 ///
 /// # Errors
 /// The rule that refuses it.
-pub fn judge(written: &str, exceptions: &UrlExceptions) -> Result<Target, UrlRefusal> {
+pub fn judge(written: &str, rules: &Rules) -> Result<Target, UrlRefusal> {
     if written.len() > MAX_URL_BYTES {
         return Err(UrlRefusal::TooLong);
     }
@@ -186,17 +200,16 @@ pub fn judge(written: &str, exceptions: &UrlExceptions) -> Result<Target, UrlRef
         _ => UrlRefusal::Unparsable,
     })?;
     url.set_fragment(None);
-    let host = host(&url, written_authority)?;
+    let host = host(&url, written_authority, rules)?;
     let port = url.port_or_known_default().ok_or(UrlRefusal::Port)?;
     let serves_feeds = matches!(port, 80 | 443) || (port >= 1_024 && !REFUSED_PORTS.contains(&port));
-    let excepted = exceptions.any_port && port != 0;
-    if !serves_feeds && !excepted {
+    if !serves_feeds && !rules.opens_port(port) {
         return Err(UrlRefusal::Port);
     }
     Ok(Target { url, host, port })
 }
 
-fn host(url: &Url, written_authority: &str) -> Result<TargetHost, UrlRefusal> {
+fn host(url: &Url, written_authority: &str, rules: &Rules) -> Result<TargetHost, UrlRefusal> {
     let host = url.host().ok_or(UrlRefusal::Host)?.to_owned();
     let written_host = without_port(written_authority);
     match host {
@@ -217,7 +230,7 @@ fn host(url: &Url, written_authority: &str) -> Result<TargetHost, UrlRefusal> {
         }
         Host::Domain(name) => {
             let name = name.strip_suffix('.').unwrap_or(&name).to_ascii_lowercase();
-            check_name(&name)?;
+            check_name(&name, rules)?;
             Ok(TargetHost::Name(name))
         }
     }
@@ -230,19 +243,35 @@ fn without_port(authority: &str) -> &str {
     }
 }
 
-fn check_name(name: &str) -> Result<(), UrlRefusal> {
+fn is_name(name: &str) -> bool {
     let label_ok = |label: &str| {
         !label.is_empty()
             && label.len() <= 63
             && label.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
     };
-    if name.len() > MAX_HOST_BYTES || !name.split('.').all(label_ok) {
+    name.len() <= MAX_HOST_BYTES && name.split('.').all(label_ok)
+}
+
+/// A host name as a person writes it, as A-labels in lower case without a final dot; `None` where it is none.
+#[must_use]
+pub fn host_name(written: &str) -> Option<String> {
+    match Host::parse(written.trim()) {
+        Ok(Host::Domain(name)) => {
+            let name = name.strip_suffix('.').unwrap_or(&name).to_ascii_lowercase();
+            is_name(&name).then_some(name)
+        }
+        _ => None,
+    }
+}
+
+fn check_name(name: &str, rules: &Rules) -> Result<(), UrlRefusal> {
+    if !is_name(name) {
         return Err(UrlRefusal::Host);
     }
     let is_local = LOCAL_SUFFIXES
         .iter()
         .any(|suffix| name == *suffix || name.strip_suffix(suffix).is_some_and(|rest| rest.ends_with('.')));
-    if is_local || !name.contains('.') {
+    if (is_local || !name.contains('.')) && !rules.opens_host(name) {
         return Err(UrlRefusal::LocalName);
     }
     Ok(())
@@ -277,7 +306,7 @@ mod tests {
     use super::*;
 
     fn verdict(written: &str) -> Result<String, UrlRefusal> {
-        judge(written, &UrlExceptions::default()).map(|t| t.url().to_string())
+        judge(written, &Rules::default()).map(|t| t.url().to_string())
     }
 
     #[test]

@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use crate::egress::rules::RulesError;
+
 /// Why a component cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PinError {
@@ -65,6 +67,12 @@ pub enum PinError {
     /// wasmtime could not be set up or could not compile it.
     #[error("the component could not be compiled: {0}")]
     Compile(String),
+    /// What its pin opens cannot be read.
+    #[error("{0}")]
+    Rules(#[from] RulesError),
+    /// Its configuration does not fit its own schema.
+    #[error("the pin's configuration does not fit the component's schema: {0}")]
+    Configuration(String),
     /// Its descriptor breaks a rule.
     #[error("the descriptor of the component is not valid: {0}")]
     Descriptor(String),
@@ -89,6 +97,7 @@ impl PinError {
             Self::Compile(_) => "plugin_compile_failed",
             Self::Descriptor(_) => "plugin_invalid_descriptor",
             Self::Describe(error) => error.code(),
+            Self::Rules(_) | Self::Configuration(_) => "plugin_invalid_configuration",
         }
     }
 }

@@ -143,6 +143,12 @@ impl Plugin {
         &self.descriptor
     }
 
+    /// What it is told.
+    #[must_use]
+    pub fn configuration(&self) -> &str {
+        &self.configuration
+    }
+
     /// The same component told another configuration.
     #[must_use]
     pub fn with_configuration(&self, configuration: String) -> Self {

@@ -105,6 +105,7 @@ impl QuivrPlugin {
             return Err(Box::new(refused));
         };
         let configuration = request.configuration.to_string();
+        // The protocol knows the one member; whatever else is in there is the component's to refuse.
         let open = request.configuration.get("allow_private_addresses") == Some(&Value::Bool(true));
         let rules = if open { Rules::open() } else { Rules::default() };
         let credential = match &request.credential {

@@ -24,3 +24,4 @@ mod quivr;
 mod rest;
 mod service;
 mod support;
+mod way_out;

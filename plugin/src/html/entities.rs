@@ -114,11 +114,36 @@ static BY_NAME: LazyLock<Vec<(&'static str, &'static str)>> = LazyLock::new(|| {
     index
 });
 
+/// Where in [`COMMON`] the names with a first letter begin; the entry behind it tells where they end.
+#[expect(clippy::indexing_slicing, reason = "the compiler evaluates it: an index out of range is an error")]
+const FIRST_LETTERS: [u8; 129] = {
+    let mut from = [0; 129];
+    let mut letter = 0;
+    let mut at = 0;
+    while letter < 128 {
+        from[letter] = at;
+        while (at as usize) < COMMON.len() && COMMON[at as usize].0.as_bytes()[0] as usize == letter {
+            at += 1;
+        }
+        letter += 1;
+    }
+    from[128] = at;
+    from
+};
+
+/// The characters of a frequent name: a handful share its first letter, and their lengths tell most of them apart.
+fn common(name: &str) -> Option<&'static str> {
+    let letter = usize::from(*name.as_bytes().first()?);
+    let (from, to) = (*FIRST_LETTERS.get(letter)?, *FIRST_LETTERS.get(letter + 1)?);
+    let candidates = COMMON.get(usize::from(from)..usize::from(to))?;
+    candidates.iter().find(|(n, _)| n.len() == name.len() && *n == name).map(|(_, characters)| *characters)
+}
+
 /// The characters of a named reference, given its name without `&` and `;`.
 #[must_use]
 pub fn named(name: &str) -> Option<&'static str> {
-    if let Ok(at) = COMMON.binary_search_by(|(n, _)| (*n).cmp(name)) {
-        return COMMON.get(at).map(|(_, characters)| *characters);
+    if let Some(characters) = common(name) {
+        return Some(characters);
     }
     let at = BY_NAME.binary_search_by(|(n, _)| (*n).cmp(name)).ok()?;
     BY_NAME.get(at).map(|(_, characters)| *characters)

@@ -162,7 +162,7 @@ impl Sink {
     fn text(&mut self, text: &str) {
         let mut rest = text;
         while !rest.is_empty() {
-            let (end, gap) = next_gap(rest);
+            let (end, gap) = if self.pre == 0 { next_break(rest) } else { next_gap(rest) };
             let (word, tail) = rest.split_at_checked(end).unwrap_or((rest, ""));
             if !word.is_empty() {
                 self.word(word);
@@ -233,6 +233,39 @@ fn next_gap(text: &str) -> (usize, Option<char>) {
         };
         if candidate && let Some(c) = text.get(at..).and_then(|t| t.chars().next()).filter(|c| is_gap(*c)) {
             return (at, Some(c));
+        }
+    }
+    (text.len(), None)
+}
+
+/// Bytes that are looked at together: as many as a SIMD register holds, so that the compiler uses one.
+const LANES: usize = 16;
+
+/// Whether all bytes but the last are ASCII letters or signs, or one space before such a byte.
+fn is_prose(lanes: &[u8; LANES + 1]) -> bool {
+    lanes.iter().zip(lanes.iter().skip(1)).fold(true, |prose, (&b, &next)| {
+        prose & (b.wrapping_sub(b' ') < 0x60) & ((b != b' ') | (next.wrapping_sub(0x21) < 0x5F))
+    })
+}
+
+/// Where the next gap is that is not one space between two ASCII letters or signs, which stays as it is.
+fn next_break(text: &str) -> (usize, Option<char>) {
+    let bytes = text.as_bytes();
+    let mut from = 0;
+    while let Some(&b) = bytes.get(from) {
+        if from > 0 && bytes.get(from..).and_then(|tail| tail.first_chunk()).is_some_and(is_prose) {
+            from += LANES;
+        } else if matches!(b, 0x21..=0x7F)
+            || b == b' ' && from > 0 && bytes.get(from + 1).is_some_and(|next| matches!(next, 0x21..=0x7F))
+        {
+            from += 1;
+        } else {
+            // What is no ASCII letter is looked at in full, and may turn out to be one more letter.
+            let Some(c) = text.get(from..).and_then(|t| t.chars().next()) else { break };
+            if is_gap(c) {
+                return (from, Some(c));
+            }
+            from += c.len_utf8();
         }
     }
     (text.len(), None)
