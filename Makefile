@@ -4,8 +4,10 @@ SHELL := /bin/bash
 CARGO := cargo
 WASM := target/wasm32-unknown-unknown/release
 OUT := target/release
+# Crates with fuzz targets; each is a workspace of its own.
+FUZZ_CRATES := host-shim
 
-.PHONY: help setup plugin build demo run bench chaos verify fmt clippy test imports docs audit clean
+.PHONY: help setup plugin build demo run bench chaos fuzz verify fmt clippy test imports docs audit clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-8s %s\n", $$1, $$2}'
@@ -59,6 +61,13 @@ docs:
 
 bench: plugin ## one poll in the sandbox against natively and bare parsers, as ratios of one run
 	@$(CARGO) bench --locked --workspace --bench poll --profile release
+
+fuzz: setup ## invent input for each fuzz body for FUZZ_SECONDS (60) with cargo-fuzz
+	@command -v cargo-fuzz >/dev/null || { echo "fuzz: installing cargo-fuzz, which drives LLVM's fuzzer"; $(CARGO) install --locked --quiet cargo-fuzz; }
+	@for crate in $(FUZZ_CRATES); do for body in $$(cd $$crate && $(CARGO) fuzz list); do \
+	  echo "fuzz: $$crate $$body"; mkdir -p target/fuzz-corpus/$$body; \
+	  (cd $$crate && RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run --sanitizer none $$body $(CURDIR)/target/fuzz-corpus/$$body $(CURDIR)/fixtures/corpus/$$body -- \
+	    -max_total_time=$${FUZZ_SECONDS:-60} -max_len=65536 -verbosity=0) || exit 1; done; done
 
 audit: setup ## licences, bans, duplicate versions (cargo-deny)
 	@command -v cargo-deny >/dev/null || { echo "audit: installing cargo-deny, which checks the dependencies"; $(CARGO) install --locked --quiet cargo-deny; }

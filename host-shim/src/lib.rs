@@ -17,6 +17,7 @@ pub mod config;
 pub mod corpus;
 pub mod egress;
 pub mod engine;
+pub mod fuzz;
 mod ids;
 pub mod quivr;
 pub mod runner;

@@ -237,9 +237,7 @@ fn length(item: &contract::Item, string_length: impl Fn(&str) -> usize) -> usize
     let parts: usize = item
         .parts
         .iter()
-        .map(|p| {
-            PART + p.key.len() + p.role.len() + p.parent_key.map_or(0, |k| k.len() + 16) + string_length(&p.text)
-        })
+        .map(|p| PART + p.key.len() + p.role.len() + p.parent_key.map_or(0, |k| k.len() + 16) + string_length(&p.text))
         .sum();
     let extensions: usize = item.extensions.iter().map(|e| EXTENSION + e.namespace.len() + e.data.len()).sum();
     ITEM + string_length(&item.record_key) + item.revision.len() + parts + extensions

@@ -240,3 +240,34 @@ fn five_thousand_items_give_the_first_thousand_and_two_thousand_known_ones_stay_
     assert!(instance.checkpoint.as_ref().unwrap().len() <= 120 * 1_024);
     assert!(instance.poll(&items(1_000, 1_000)).items.is_empty());
 }
+
+#[test]
+fn the_thousandth_item_is_read_and_the_next_is_counted() {
+    for (count, beyond) in [(1_000, 0), (1_001, 1)] {
+        let list: Vec<String> = (0..count).map(|n| format!("g{n}")).collect();
+        let page = Instance::new().poll(&rss(&list.iter().map(|g| (g.as_str(), "", "T")).collect::<Vec<_>>()));
+        let told: Value = serde_json::from_str(&page.diagnostics).unwrap();
+        assert_eq!((page.items.len(), &told["counts"]["beyond_bound"]), (1_000, &json!(beyond)));
+        assert_eq!(page.window.unwrap().len(), 1_000);
+    }
+}
+
+/// The text is cut at 384 KiB and the markup, past the budget of 768 KiB, is left out; the hash sees every byte.
+#[test]
+fn an_item_of_a_mebibyte_is_cut_and_its_last_byte_still_makes_a_revision() {
+    let item = |last: char| {
+        let text = "word ".repeat(1_024 * 1_024 / 5);
+        format!(
+            "<rss version=\"2.0\"><channel><item><guid>g</guid><description>&lt;p&gt;{text}{last}&lt;/p&gt;</description></item></channel></rss>"
+        )
+    };
+    let mut instance = Instance::new();
+    let page = instance.poll(&item('a'));
+    let parts: Vec<_> = page.items[0].parts.iter().map(|p| (p.key, p.text.len())).collect();
+    // 384 KiB end inside "word ", whose white space stays as it is.
+    assert_eq!(parts, [("body", 384 * 1_024)]);
+    let data: Value = serde_json::from_str(&page.items[0].extensions[0].data).unwrap();
+    assert_eq!(data["item"]["truncated"], true);
+    assert!(instance.poll(&item('a')).items.is_empty());
+    assert_eq!(instance.poll(&item('b')).items.len(), 1);
+}

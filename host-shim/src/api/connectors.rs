@@ -176,8 +176,7 @@ fn config(mut config: Map<String, Value>, schema: &Value, pinned: &Pinned) -> Re
         return Err(invalid(&pointer, format!("The config does not fit the schema of the kind: {}", error.masked())));
     }
     if let Some(url) = value.get("url").and_then(Value::as_str) {
-        judge(url, &pinned.rules)
-            .map_err(|refusal| invalid("/url", format!("The address is refused: {refusal}")))?;
+        judge(url, &pinned.rules).map_err(|refusal| invalid("/url", format!("The address is refused: {refusal}")))?;
     }
     match value {
         Value::Object(config) => Ok(config),

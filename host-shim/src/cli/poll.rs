@@ -46,8 +46,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(common: &Common, arguments: Arguments) -> Result<ExitCode, CliError> {
-    let (rules, configuration) =
-        setup::rules(arguments.configuration.as_deref(), arguments.allow_private_addresses)?;
+    let (rules, configuration) = setup::rules(arguments.configuration.as_deref(), arguments.allow_private_addresses)?;
     let plugin = common.load(&configuration).await?;
     let Some(kind) = plugin.descriptor().kinds.first().cloned() else {
         return Err(CliError::Usage("the component serves no kind".to_owned()));
@@ -124,8 +123,8 @@ async fn pages(
                     output::json_line(&json!({"error": output::run_error(&error)}))?;
                 }
                 output::complain(&format!("{} ({}): {error}", error.code(), error.class().name()));
-                if let Some(failure) = network.report().failure {
-                    output::complain(&failure);
+                if let Some(detail) = network.report().detail() {
+                    output::complain(&detail);
                 }
                 return Ok(ExitCode::FAILURE);
             }

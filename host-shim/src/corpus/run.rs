@@ -230,8 +230,8 @@ fn figures(report: &Report) -> RunFigures {
 
 /// What only the operator sees: the refused address, the hop, the broken rule.
 fn detail(error: &RunError, report: &Report) -> Option<String> {
-    match (error, &report.failure) {
-        (_, Some(failure)) => Some(failure.to_string()),
+    match (error, report.detail()) {
+        (_, Some(detail)) => Some(detail),
         (RunError::Component(call), None) => call.reason().map(str::to_owned),
         (RunError::Source(_), None) => None,
     }

@@ -186,9 +186,24 @@ impl Client {
     /// # Errors
     /// Why there is no response; never partial.
     pub async fn send(&self, request: &Request, rules: &Rules) -> Result<Response, Failure> {
+        self.send_along(request, rules, &mut Vec::new()).await
+    }
+
+    /// The same; `trail` is told each address before it is judged, without query and user-info, so that an operator
+    /// learns at which hop a request failed.
+    ///
+    /// # Errors
+    /// As [`Client::send`].
+    pub async fn send_along(
+        &self,
+        request: &Request,
+        rules: &Rules,
+        trail: &mut Vec<String>,
+    ) -> Result<Response, Failure> {
         let bound =
             request.max_body_bytes.and_then(|b| usize::try_from(b).ok()).unwrap_or(MAX_BODY_BYTES).min(MAX_BODY_BYTES);
         let headers = guest_headers(&request.headers)?;
+        trail.push(url::written_for_log(&request.url));
         let mut target = url::judge(&request.url, rules)?;
         let mut chain = Chain::new(target.url().clone());
         let mut hops = Vec::new();
@@ -219,6 +234,7 @@ impl Client {
                     });
                 }
                 Next::Follow(location) => {
+                    trail.push(url::written_for_log(&location));
                     let next = url::judge(&location, rules)?;
                     chain.follow(next.url())?;
                     hops.push(Hop { status: hop.status, url: target.url().to_string() });
@@ -246,9 +262,8 @@ impl Client {
         let within = |stage| move |_| Failure::Timeout(stage);
         let part = |time| deadline.min(Instant::now() + time);
         let judged = timeout_at(deadline, self.resolve(target, rules)).await.map_err(within(Stage::Dns))??;
-        let tcp = timeout_at(part(self.timings.connect), dial::connect(&judged))
-            .await
-            .map_err(within(Stage::Connect))??;
+        let tcp =
+            timeout_at(part(self.timings.connect), dial::connect(&judged)).await.map_err(within(Stage::Connect))??;
         let stream: Box<dyn Stream> = if target.is_https() {
             timeout_at(part(self.timings.tls), self.tls.secure(target, tcp)).await.map_err(within(Stage::Tls))??
         } else {
@@ -379,12 +394,17 @@ async fn read_body(
     Ok((decoder.finish()?, received))
 }
 
+/// Whether a field is the host's to set, by its name in lower case.
+pub(crate) fn is_own(name: &str) -> bool {
+    OWN_HEADERS.contains(&name) || name.starts_with("proxy-") || name.starts_with("sec-")
+}
+
 /// The guest's header fields, without any that is the host's own.
-fn guest_headers(headers: &[(String, Vec<u8>)]) -> Result<HeaderMap, Failure> {
+pub(crate) fn guest_headers(headers: &[(String, Vec<u8>)]) -> Result<HeaderMap, Failure> {
     let mut map = HeaderMap::new();
     for (name, value) in headers {
         let lower = name.to_ascii_lowercase();
-        let own = OWN_HEADERS.contains(&lower.as_str()) || lower.starts_with("proxy-") || lower.starts_with("sec-");
+        let own = is_own(&lower);
         let parsed = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_bytes(value));
         match parsed {
             (Ok(name), Ok(value)) if !own && value.len() <= MAX_VALUE_BYTES && map.len() < MAX_HEADERS => {

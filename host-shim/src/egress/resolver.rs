@@ -178,8 +178,7 @@ mod tests {
 
     #[test]
     fn families_are_tried_in_turn() {
-        let judged =
-            judge_all(addresses(&["1.1.1.1", "1.0.0.1", "2606:4700::1"]), 443, &Rules::default()).unwrap();
+        let judged = judge_all(addresses(&["1.1.1.1", "1.0.0.1", "2606:4700::1"]), 443, &Rules::default()).unwrap();
         let order: Vec<_> = judged.addresses().iter().map(ToString::to_string).collect();
         assert_eq!(order, ["[2606:4700::1]:443", "1.1.1.1:443", "1.0.0.1:443"]);
     }

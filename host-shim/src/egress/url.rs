@@ -162,6 +162,15 @@ pub fn for_log(url: &Url) -> String {
     format!("{}://{}{}", url.scheme(), authority(url), url.path())
 }
 
+/// The same for an address that was not judged yet; one that cannot be read is not shown.
+#[must_use]
+pub fn written_for_log(written: &str) -> String {
+    Url::parse(written)
+        .ok()
+        .filter(|url| written.len() <= MAX_URL_BYTES && url.has_host())
+        .map_or_else(|| "an address that cannot be read".to_owned(), |url| for_log(&url))
+}
+
 fn authority(url: &Url) -> String {
     let host = url.host_str().unwrap_or("");
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))

@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(read_response(b"HTTP/1.1 304 Not Modified\r\n\r\n").unwrap().status, 304);
         assert_eq!(read_response(b"<rss/>"), Err(ResponseError::StatusLine));
         assert_eq!(read_response(b"HTTP/1.1 200 OK\nno field\n\n"), Err(ResponseError::Header));
-        let compress = b"HTTP/1.1 200 OK\nContent-Encoding: zstd\n\nx";
+        let compress = b"HTTP/1.1 200 OK\nContent-Encoding: compress\n\nx";
         assert_eq!(read_response(compress), Err(ResponseError::Body(CodingError::Unsupported)));
     }
 }

@@ -33,6 +33,21 @@ pub struct Report {
     pub body: Option<Digest>,
     /// Why there was no response, for the operator.
     pub failure: Option<Failure>,
+    /// The addresses of the failed request in turn, without query and user-info; the last is where it failed.
+    pub trail: Vec<String>,
+}
+
+impl Report {
+    /// Why there was no response, and at which hop, for the operator.
+    #[must_use]
+    pub fn detail(&self) -> Option<String> {
+        let failure = self.failure.as_ref()?;
+        Some(match self.trail.as_slice() {
+            [] => failure.to_string(),
+            [only] => format!("{only}: {failure}"),
+            [.., last] => format!("redirect {}, {last}: {failure}", self.trail.len() - 1),
+        })
+    }
 }
 
 /// The network as one run sees it.
@@ -65,7 +80,7 @@ impl Network {
             return Ok(held.clone());
         }
         if self.report().requests >= MAX_REQUESTS {
-            return Err(kind(&self.failed(Failure::TooManyRequests)));
+            return Err(self.failed(Failure::TooManyRequests, Vec::new()));
         }
         let wanted = client::Request {
             url: request.url,
@@ -74,7 +89,9 @@ impl Network {
             max_body_bytes: request.max_body_bytes,
             timeout: request.timeout_ms.map(|ms| Duration::from_millis(u64::from(ms))),
         };
-        let answer = self.client.send(&wanted, &self.rules).await.map_err(|e| kind(&self.failed(e)))?;
+        let mut trail = Vec::new();
+        let sent = self.client.send_along(&wanted, &self.rules, &mut trail).await;
+        let answer = sent.map_err(|e| self.failed(e, trail))?;
         let body = (answer.status == 200).then(|| Digest::of(&answer.body));
         let response = Response {
             status: answer.status,
@@ -100,11 +117,17 @@ impl Network {
         Ok(response)
     }
 
-    fn failed(&self, failure: Failure) -> Failure {
+    /// Keeps the detail for the operator; only the kind goes on to the guest.
+    fn failed(&self, failure: Failure, trail: Vec<String>) -> upstream::Failure {
+        let kind = kind(&failure);
         let mut report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
         report.requests += 1;
-        report.failure = Some(failure.clone());
-        failure
+        report.failure = Some(failure);
+        report.trail = trail;
+        if let Some(detail) = report.detail() {
+            tracing::info!(detail, "a request brought no response");
+        }
+        kind
     }
 }
 
@@ -116,7 +139,6 @@ impl Upstream for Network {
 
 /// The kind of a failure, which is all that the guest learns.
 fn kind(failure: &Failure) -> upstream::Failure {
-    tracing::info!(%failure, "a request brought no response");
     match failure.kind() {
         Kind::AddressNotAllowed => upstream::Failure::AddressNotAllowed,
         Kind::Dns => upstream::Failure::Dns,

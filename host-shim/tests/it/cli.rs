@@ -143,5 +143,30 @@ fn check_url_explains_its_verdict() {
     ]);
     let verdicts: Vec<_> = lines(&output).iter().map(|l| l["verdict"].as_str().unwrap().to_owned()).collect();
     assert_eq!(verdicts, ["deny", "deny", "unresolved", "allow"]);
-    assert!(lines(&output)[0]["reason"].as_str().unwrap().contains("RFC 1918"));
+    let said = &lines(&output)[0];
+    assert!(said["reason"].as_str().unwrap().contains("RFC 1918"));
+    assert_eq!((&said["rule"], &said["refused"]["range"]), (&"address".into(), &"10.0.0.0/8".into()));
+    assert!(said["advice"].as_str().unwrap().contains("\"10.1.2.3/32\""));
+}
+
+#[test]
+fn check_url_goes_by_what_a_pin_opens() {
+    let folder = std::env::temp_dir().join(format!("check-url-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("pin.json");
+    std::fs::write(&file, r#"{"allow_networks":["10.1.0.0/16"],"allow_hosts":["nas.lan"],"allow_ports":[81]}"#)
+        .unwrap();
+    let verdicts = |configuration: &[&str]| {
+        let urls = ["http://10.1.2.3:81/", "http://10.2.0.1/", "http://nas.lan/", "http://news.site.org:25/"];
+        let resolve = ["--resolve", "nas.lan=10.1.0.7", "--resolve", "news.site.org=93.184.215.14", "--"];
+        let output = program(&[&["check-url", "--json"], configuration, &resolve, &urls].concat());
+        lines(&output)
+            .iter()
+            .map(|l| format!("{} {}", l["verdict"].as_str().unwrap(), l["rule"].as_str().unwrap()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(verdicts(&[]), ["deny port", "deny address", "deny local-name", "deny port"]);
+    let opened = verdicts(&["--configuration", file.to_str().unwrap()]);
+    assert_eq!(opened, ["allow none", "deny address", "allow none", "deny port"]);
+    std::fs::remove_dir_all(folder).unwrap();
 }

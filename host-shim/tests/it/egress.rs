@@ -5,6 +5,8 @@ use std::time::Duration;
 use fake_feed_server::{FakeFeedServer, Redirect, Route};
 use host_shim::egress::client::{Request, Response, Rules};
 use host_shim::egress::error::{Failure, Kind};
+use host_shim::engine::upstream::{self, Upstream as _};
+use host_shim::runner::network::Network;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -71,6 +73,21 @@ async fn a_redirect_to_a_refused_address_is_not_followed() {
     server.serve("/meta", to("http://169.254.169.254/latest/meta-data/"));
     // Loopback is open here, and metadata is refused all the same.
     assert_eq!(get(&server.url("/meta")).await.unwrap_err().kind(), Kind::AddressNotAllowed);
+}
+
+#[tokio::test]
+async fn the_operator_learns_the_hop_and_the_range_and_the_guest_the_kind() {
+    let server = FakeFeedServer::start().await;
+    server.serve("/feed", to("/next?secret=1"));
+    server.serve("/next", to("http://169.254.169.254/latest/?secret=2"));
+    let network = Network::new(client(), Rules::open(), None, None);
+    let request = upstream::Request { url: server.url("/feed?secret=0"), ..upstream::Request::default() };
+    assert_eq!(network.send(request).await, Err(upstream::Failure::AddressNotAllowed));
+    let detail = network.report().detail().unwrap();
+    for part in ["redirect 2, http://169.254.169.254/latest/: ", "169.254.169.254 is refused", "cloud metadata"] {
+        assert!(detail.contains(part), "{detail}");
+    }
+    assert!(!detail.contains("secret"), "{detail}");
 }
 
 #[tokio::test]

@@ -17,6 +17,7 @@ mod chaos;
 mod cli;
 mod egress;
 mod fixtures;
+mod fuzz;
 mod hostile;
 mod pins;
 mod poll;

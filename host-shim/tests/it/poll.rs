@@ -57,7 +57,7 @@ async fn requests_carry_the_hosts_name_and_the_guests_accept() {
     let request = &server.requests()[0];
     assert_eq!(request.header("user-agent"), Some("host-shim-tests (nobody@example.org)"));
     assert!(request.header("accept").unwrap().contains("application/feed+json"));
-    assert_eq!(request.header("accept-encoding"), Some("gzip, br, deflate"));
+    assert_eq!(request.header("accept-encoding"), Some("gzip, br, zstd, deflate"));
     for name in ["cookie", "referer", "authorization", "if-none-match", "if-modified-since"] {
         assert_eq!(request.header(name), None, "{name}");
     }

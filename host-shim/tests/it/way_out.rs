@@ -356,7 +356,8 @@ async fn two_requests_at_a_time_go_to_one_host() {
 async fn proxies_of_the_environment_and_alternative_services_are_ignored() {
     let elsewhere = RoughServer::start(vec![Step::Stall]).await.unwrap();
     let server = FakeFeedServer::start().await;
-    let feed = "<rss version=\"2.0\"><channel><title>t</title><item><guid>1</guid><title>a</title></item></channel></rss>";
+    let feed =
+        "<rss version=\"2.0\"><channel><title>t</title><item><guid>1</guid><title>a</title></item></channel></rss>";
     let alternative = format!("h3=\"{0}\", h2=\"{0}\"; ma=3600", elsewhere.address());
     server.serve(
         "/feed",

@@ -1,0 +1,4 @@
+//! See `host_shim::fuzz::redirects`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| host_shim::fuzz::redirects(data));
