@@ -67,20 +67,122 @@ const ZONES: &[(&str, i64)] = &[
     ("art", -180),
 ];
 
-/// The first letters of the English month names.
-const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+/// The first letters of month names, longer ones before those that they begin with, in English, German, French, Spanish,
+/// Italian, Portuguese, Dutch, Danish, Norwegian, Swedish, Finnish, Polish, Czech, Hungarian, Romanian, Turkish, Greek,
+/// Russian and Ukrainian. No two of these languages read one beginning differently, but for what stands here first.
+#[rustfmt::skip]
+const MONTHS: &[(&str, i64)] = &[
+    // Finnish and Czech, whose names begin with those of other months.
+    ("tammi", 1), ("helmi", 2), ("maalis", 3), ("huhti", 4), ("touko", 5), ("kes\u{e4}", 6), ("hein\u{e4}", 7), ("elok", 8),
+    ("syys", 9), ("loka", 10), ("marras", 11), ("joulu", 12),
+    ("\u{10d}ervenec", 7), ("\u{10d}ervenc", 7), ("\u{10d}erv", 6), ("\u{10d}vc", 7), ("\u{10d}vn", 6),
+    ("led", 1), ("\u{fa}no", 2), ("b\u{159}e", 3), ("dub", 4), ("kv\u{11b}", 5), ("srp", 8), ("z\u{e1}\u{159}", 9),
+    ("\u{159}\u{ed}j", 10), ("prosin", 12),
+    // Beginnings that most share.
+    ("jan", 1), ("j\u{e4}n", 1), ("ene", 1), ("gen", 1), ("ian", 1), ("sty", 1), ("oca", 1), ("\u{3b9}\u{3b1}\u{3bd}", 1),
+    ("\u{44f}\u{43d}\u{432}", 1), ("\u{441}\u{456}\u{447}", 1),
+    ("feb", 2), ("fev", 2), ("f\u{e9}v", 2), ("lut", 2), ("\u{15f}ub", 2), ("sub", 2), ("\u{3c6}\u{3b5}\u{3b2}", 2),
+    ("\u{444}\u{435}\u{432}", 2), ("\u{43b}\u{44e}\u{442}", 2),
+    ("mar", 3), ("m\u{e4}r", 3), ("mrz", 3), ("mrt", 3), ("maa", 3), ("m\u{e1}r", 3), ("\u{3bc}\u{3b1}\u{3c1}", 3),
+    ("\u{3bc}\u{3ac}\u{3c1}", 3), ("\u{43c}\u{430}\u{440}", 3), ("\u{431}\u{435}\u{440}", 3),
+    ("apr", 4), ("abr", 4), ("avr", 4), ("\u{e1}pr", 4), ("kwi", 4), ("nis", 4), ("\u{3b1}\u{3c0}\u{3c1}", 4),
+    ("\u{430}\u{43f}\u{440}", 4), ("\u{43a}\u{432}\u{456}", 4),
+    ("may", 5), ("mai", 5), ("maj", 5), ("mag", 5), ("mei", 5), ("m\u{e1}j", 5), ("\u{3bc}\u{3b1}\u{3b9}", 5),
+    ("\u{3bc}\u{3b1}\u{3ca}", 5), ("\u{3bc}\u{3ac}\u{3b9}", 5), ("\u{43c}\u{430}\u{439}", 5), ("\u{43c}\u{430}\u{44f}", 5),
+    ("\u{442}\u{440}\u{430}", 5),
+    ("juin", 6), ("juil", 7), ("jun", 6), ("j\u{fa}n", 6), ("giu", 6), ("iun", 6), ("cze", 6), ("haz", 6),
+    ("\u{3b9}\u{3bf}\u{3c5}\u{3bd}", 6), ("\u{3b9}\u{3bf}\u{3cd}\u{3bd}", 6), ("\u{438}\u{44e}\u{43d}", 6), ("\u{447}\u{435}\u{440}", 6),
+    ("jul", 7), ("j\u{fa}l", 7), ("lug", 7), ("iul", 7), ("lip", 7), ("tem", 7), ("\u{3b9}\u{3bf}\u{3c5}\u{3bb}", 7),
+    ("\u{3b9}\u{3bf}\u{3cd}\u{3bb}", 7), ("\u{438}\u{44e}\u{43b}", 7), ("\u{43b}\u{438}\u{43f}", 7),
+    ("aug", 8), ("ago", 8), ("ao\u{fb}", 8), ("aou", 8), ("sie", 8), ("a\u{11f}u", 8), ("\u{3b1}\u{3c5}\u{3b3}", 8),
+    ("\u{3b1}\u{3cd}\u{3b3}", 8), ("\u{430}\u{432}\u{433}", 8), ("\u{441}\u{435}\u{440}", 8),
+    ("sep", 9), ("set", 9), ("szept", 9), ("wrz", 9), ("eyl", 9), ("\u{3c3}\u{3b5}\u{3c0}", 9), ("\u{441}\u{435}\u{43d}", 9),
+    ("\u{432}\u{435}\u{440}", 9),
+    ("oct", 10), ("okt", 10), ("out", 10), ("ott", 10), ("pa\u{17a}", 10), ("eki", 10), ("\u{3bf}\u{3ba}\u{3c4}", 10),
+    ("\u{43e}\u{43a}\u{442}", 10), ("\u{436}\u{43e}\u{432}", 10),
+    ("nov", 11), ("noi", 11), ("lis", 11), ("kas", 11), ("\u{3bd}\u{3bf}\u{3b5}", 11), ("\u{43d}\u{43e}\u{44f}", 11),
+    ("dec", 12), ("dez", 12), ("dic", 12), ("d\u{e9}c", 12), ("des", 12), ("gru", 12), ("ara", 12), ("\u{3b4}\u{3b5}\u{3ba}", 12),
+    ("\u{434}\u{435}\u{43a}", 12), ("\u{433}\u{440}\u{443}", 12),
+];
 
-/// The first letters of the English names of days.
-const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+/// The month of a word in lower case.
+fn month(word: &str) -> Option<i64> {
+    MONTHS.iter().find(|(start, _)| word.starts_with(start)).map(|(_, month)| *month)
+}
+
+/// A date as it was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Date {
+    /// Seconds since 1970 in UTC.
+    pub seconds: i64,
+    /// It has a time of day but no zone that is known; it was read as UTC.
+    pub zone_guessed: bool,
+}
 
 /// Seconds since 1970 in UTC of a written date; `None` where the text is no date.
 #[must_use]
 pub fn parse(written: &str) -> Option<i64> {
+    read(written).map(|date| date.seconds)
+}
+
+/// The same, with what had to be guessed.
+#[must_use]
+pub fn read(written: &str) -> Option<Date> {
     let text = written.trim();
     if text.is_empty() || text.len() > MAX_LENGTH {
         return None;
     }
-    epoch(text).or_else(|| iso(text)).or_else(|| words(text))
+    if let Some(seconds) = epoch(text) {
+        return Some(Date { seconds, zone_guessed: false });
+    }
+    let mut civil = Civil::default();
+    let seconds = if let Some(numbers) = ideographs(text) {
+        iso(&numbers, &mut civil)
+    } else {
+        iso(text, &mut civil).or_else(|| numeric(text, &mut civil)).or_else(|| words(text, &mut civil))
+    }?;
+    Some(Date { seconds, zone_guessed: civil.zone_guessed })
+}
+
+/// Japanese, Chinese and Korean dates (`2026\u{5e74}9\u{6708}2\u{65e5} 7:15`) in the form of ISO 8601.
+fn ideographs(text: &str) -> Option<String> {
+    if !text.contains(['\u{5e74}', '\u{b144}']) {
+        return None;
+    }
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\u{5e74}' | '\u{b144}' | '\u{6708}' | '\u{c6d4}' => {
+                out.truncate(out.trim_end().len());
+                out.push('-');
+            }
+            '\u{65e5}' | '\u{c77c}' => out.push(' '),
+            '\u{6642}' | '\u{65f6}' | '\u{c2dc}' | '\u{5206}' | '\u{bd84}' => out.push(':'),
+            '\u{79d2}' | '\u{cd08}' => {}
+            // Blanks between the parts of a date mean nothing.
+            c if c.is_whitespace() && out.ends_with('-') => {}
+            c => out.push(c),
+        }
+    }
+    Some(out.trim().trim_end_matches([':', '-']).to_owned())
+}
+
+/// Dates in numbers whose order cannot be mistaken: `27.09.2026` is written day first, and in `09/27/2026` only one of
+/// the two can be a month.
+fn numeric(text: &str, civil: &mut Civil) -> Option<i64> {
+    let (first, rest) = digits(text, 1, 2)?;
+    let separator = rest.chars().next().filter(|c| matches!(c, '.' | '/' | '-'))?;
+    let (second, rest) = digits(rest.get(1..)?.trim_start(), 1, 2)?;
+    let (year, rest) = digits(rest.strip_prefix(separator)?.trim_start(), 4, 4)?;
+    let (day, month) = match (separator, first > 12, second > 12) {
+        ('.', _, false) | (_, true, false) => (first, second),
+        (_, false, true) => (second, first),
+        _ if first == second => (first, second),
+        _ => return None,
+    };
+    *civil = Civil { year, month, day, ..Civil::default() };
+    time_and_zone(rest.trim_start_matches([',', ' ']), civil)?;
+    civil.seconds()
 }
 
 /// Seconds or milliseconds since 1970, written as a bare number of 9 to 13 digits.
@@ -106,6 +208,8 @@ struct Civil {
     minute: i64,
     second: i64,
     offset_minutes: i64,
+    zone_guessed: bool,
+    month_is_settled: bool,
 }
 
 impl Civil {
@@ -176,9 +280,10 @@ fn digits(text: &str, least: usize, most: usize) -> Option<(i64, &str)> {
     Some((number.parse().ok()?, rest))
 }
 
-/// ISO 8601 and RFC 3339: `2026-09-03`, `2026-09`, `2026`, `20260903T101500Z`, with `T` or a blank, any offset.
-fn iso(text: &str) -> Option<i64> {
-    let mut civil = Civil { month: 1, day: 1, ..Civil::default() };
+/// ISO 8601 and RFC 3339: `2026-09-03`, `2026-09`, `2026`, `20260903T101500Z`, `2026-246`, with `T` or a blank, any
+/// offset.
+fn iso(text: &str, civil: &mut Civil) -> Option<i64> {
+    *civil = Civil { month: 1, day: 1, ..Civil::default() };
     let run = text.bytes().take_while(u8::is_ascii_digit).count();
     let mut rest;
     if run == 8 {
@@ -187,18 +292,30 @@ fn iso(text: &str) -> Option<i64> {
         rest = tail;
     } else {
         (civil.year, rest) = digits(text, 4, 4)?;
-        for (field, separator) in [(&mut civil.month, ['-', '/']), (&mut civil.day, ['-', '/'])] {
-            let Some(tail) = rest.strip_prefix(separator) else { break };
-            (*field, rest) = digits(tail, 1, 2)?;
+        let tail = rest.strip_prefix(['-', '/', '.']).unwrap_or("");
+        if let Some((of_year, tail)) = digits(tail, 3, 3).filter(|(n, _)| (1..=366).contains(n)) {
+            // The day of the year (ISO 8601, section 5.2.3).
+            let (_, month, day) = civil_from_days(days_from_civil(civil.year, 1, 1) + of_year - 1);
+            (civil.month, civil.day, rest) = (month, day, tail);
+        } else {
+            for field in [&mut civil.month, &mut civil.day] {
+                let Some(tail) = rest.strip_prefix(['-', '/', '.']) else { break };
+                (*field, rest) = digits(tail, 1, 2)?;
+            }
         }
     }
-    let time = rest.trim_start_matches(['T', 't']).trim_start();
-    if time.is_empty() {
-        return civil.seconds();
-    }
-    rest = clock(time, &mut civil)?;
-    civil.offset_minutes = zone(rest)?;
+    time_and_zone(rest.trim_start_matches(['T', 't']).trim_start(), civil)?;
     civil.seconds()
+}
+
+/// A time of day with its zone, or nothing.
+fn time_and_zone(text: &str, civil: &mut Civil) -> Option<()> {
+    if !text.is_empty() {
+        let rest = clock(text, civil)?;
+        let zone = zone(rest)?;
+        (civil.offset_minutes, civil.zone_guessed) = (zone.minutes, zone.guessed);
+    }
+    Some(())
 }
 
 /// Reads `10:15`, `10:15:30`, `10:15:30.25` or `101530`; returns the rest.
@@ -234,12 +351,24 @@ fn fraction(text: &str) -> &str {
     text.strip_prefix(['.', ',']).map_or(text, |tail| tail.trim_start_matches(|c: char| c.is_ascii_digit()))
 }
 
-/// The offset in minutes of what follows a time: a name, `+02:00`, `+0200`, `+2`, `GMT+2`, or nothing (UTC).
-/// A comment in brackets is passed over (RFC 2822, section 3.2.3).
-fn zone(text: &str) -> Option<i64> {
-    let text = text.split('(').next().unwrap_or("").trim();
+/// A zone as it was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Zone {
+    minutes: i64,
+    guessed: bool,
+}
+
+impl Zone {
+    const GUESSED: Self = Self { minutes: 0, guessed: true };
+}
+
+/// The offset of what follows a time: a name, `+02:00`, `+0200`, `+2`, `GMT+2`. Nothing, a military letter (RFC 5322,
+/// section 4.3: their signs were published wrong, so they say nothing) and a name in capitals that is not known are UTC
+/// by guess. A comment in brackets is passed over (RFC 2822, section 3.2.3).
+fn zone(text: &str) -> Option<Zone> {
+    let text = text.split(['(', '[']).next().unwrap_or("").trim();
     if text.is_empty() {
-        return Some(0);
+        return Some(Zone::GUESSED);
     }
     let letters = text.bytes().take_while(u8::is_ascii_alphabetic).count();
     let (name, rest) = text.split_at_checked(letters)?;
@@ -248,9 +377,19 @@ fn zone(text: &str) -> Option<i64> {
         0
     } else {
         let lower = name.to_ascii_lowercase();
-        ZONES.iter().find(|(n, _)| *n == lower)?.1
+        if lower == "uhr" && rest.is_empty() {
+            return Some(Zone::GUESSED);
+        }
+        match ZONES.iter().find(|(n, _)| *n == lower) {
+            Some((_, minutes)) => *minutes,
+            None if rest.is_empty() && name.len() <= 5 && name.bytes().all(|b| b.is_ascii_uppercase()) => {
+                return Some(Zone::GUESSED);
+            }
+            None => return None,
+        }
     };
-    let Some(sign) = rest.chars().next() else { return Some(named) };
+    let known = |minutes| Some(Zone { minutes, guessed: false });
+    let Some(sign) = rest.chars().next() else { return known(named) };
     let factor = match sign {
         '+' => 1,
         '-' | '\u{2212}' => -1,
@@ -272,13 +411,13 @@ fn zone(text: &str) -> Option<i64> {
         }
         _ => return None,
     };
-    Some(named + factor * (hours * 60 + minutes))
+    known(named + factor * (hours * 60 + minutes))
 }
 
 /// Dates with a month name: RFC 822 and 2822 (`Wed, 02 Sep 2026 07:15:00 GMT`), RFC 850, asctime, and the orders
 /// that people use (`September 2, 2026`).
-fn words(text: &str) -> Option<i64> {
-    let mut civil = Civil { day: 0, ..Civil::default() };
+fn words(text: &str, civil: &mut Civil) -> Option<i64> {
+    *civil = Civil::default();
     let mut year: Option<(i64, usize)> = None;
     let mut rest = text;
     while !rest.is_empty() {
@@ -289,20 +428,18 @@ fn words(text: &str) -> Option<i64> {
             break;
         }
         if civil.month != 0 && civil.day != 0 && word.contains(':') && word.starts_with(|c: char| c.is_ascii_digit()) {
-            let after = clock(rest, &mut civil)?;
+            let after = clock(rest, civil)?;
             // A year may stand behind the time, with or without a zone between (asctime).
-            let (offset, trailing_year) = zone_and_year(after)?;
-            civil.offset_minutes = offset;
+            let (zone, trailing_year) = zone_and_year(after)?;
+            (civil.offset_minutes, civil.zone_guessed) = (zone.minutes, zone.guessed);
             if let Some(found) = trailing_year {
                 year = year.or(Some(found));
             }
             break;
         }
-        if !date_words(word, &mut civil, &mut year)? {
-            // "at", "um" and the like between date and time.
-            if !word.chars().all(char::is_alphabetic) || word.len() > 4 {
-                return None;
-            }
+        // Names of days in any language, "at", "de" and the like say nothing that is needed.
+        if !date_words(word, civil, &mut year)? && !is_word(word) {
+            return None;
         }
         rest = tail;
     }
@@ -316,8 +453,13 @@ fn words(text: &str) -> Option<i64> {
     civil.seconds()
 }
 
+/// Whether a word may stand in a date without meaning anything: letters only, not longer than the name of a day.
+fn is_word(word: &str) -> bool {
+    word.chars().count() <= 14 && word.chars().all(|c| c.is_alphabetic() || matches!(c, '.' | '-' | '\''))
+}
+
 /// The zone that follows a time, and the year that asctime puts last.
-fn zone_and_year(text: &str) -> Option<(i64, Option<(i64, usize)>)> {
+fn zone_and_year(text: &str) -> Option<(Zone, Option<(i64, usize)>)> {
     let text = text.split('(').next().unwrap_or("").trim();
     if let Some((before, last)) = text.rsplit_once(char::is_whitespace)
         && let Some((number, "")) = digits(last, 4, 4)
@@ -326,7 +468,7 @@ fn zone_and_year(text: &str) -> Option<(i64, Option<(i64, usize)>)> {
         return Some((zone(before)?, Some((number, 4))));
     }
     if let Some((number, "")) = digits(text, 4, 4) {
-        return Some((0, Some((number, 4))));
+        return Some((Zone::GUESSED, Some((number, 4))));
     }
     Some((zone(text)?, None))
 }
@@ -339,7 +481,9 @@ fn date_words(word: &str, civil: &mut Civil, year: &mut Option<(i64, usize)>) ->
         if piece.starts_with(|c: char| c.is_ascii_digit()) {
             let run = piece.bytes().take_while(u8::is_ascii_digit).count();
             let (number, suffix) = digits(piece, 1, 4)?;
-            if !matches!(suffix.to_ascii_lowercase().as_str(), "" | "st" | "nd" | "rd" | "th") {
+            let suffix = suffix.to_lowercase();
+            let ordinal = ["", "st", "nd", "rd", "th", "er", "e", "de", "\u{ba}", "\u{aa}"];
+            if !ordinal.contains(&suffix.as_str()) {
                 return None;
             }
             if civil.day == 0 && run <= 2 {
@@ -351,11 +495,15 @@ fn date_words(word: &str, civil: &mut Civil, year: &mut Option<(i64, usize)>) ->
             }
             continue;
         }
-        let lower: String = piece.chars().take(3).flat_map(char::to_lowercase).collect();
-        if let Some(month) = MONTHS.iter().position(|m| *m == lower) {
-            civil.month = i64::try_from(month).ok()? + 1;
-        } else if !DAYS.contains(&lower.as_str()) {
-            return Some(false);
+        let lower = piece.to_lowercase();
+        match month(&lower) {
+            // Names of days begin as those of months do (mardi, maandag); the month comes later, or behind the day.
+            Some(found) if !civil.month_is_settled => {
+                civil.month = found;
+                civil.month_is_settled = civil.day != 0;
+            }
+            Some(_) => {}
+            None => return Some(false),
         }
     }
     Some(true)
@@ -364,7 +512,7 @@ fn date_words(word: &str, civil: &mut Civil, year: &mut Option<(i64, usize)>) ->
 /// The host's clock: seconds since 1970 and the fraction as written, dot included, so that it is kept.
 #[must_use]
 pub fn instant(written: &str) -> Option<(i64, String)> {
-    let seconds = iso(written.trim())?;
+    let seconds = iso(written.trim(), &mut Civil::default())?;
     let fraction = written
         .split_once('.')
         .map(|(_, f)| f.chars().take_while(char::is_ascii_digit).collect::<String>())
@@ -419,6 +567,71 @@ mod tests {
     }
 
     #[test]
+    fn months_are_read_in_many_languages() {
+        let at = "2026-09-02T00:00:00Z";
+        for written in [
+            "2. September 2026",
+            "Mittwoch, 2. Sept. 2026",
+            "mercredi 2 septembre 2026",
+            "2 de septiembre de 2026",
+            "mercoled\u{ec} 2 settembre 2026",
+            "2 de setembro de 2026",
+            "woensdag 2 september 2026",
+            "onsdag den 2 september 2026",
+            "2 wrze\u{15b}nia 2026",
+            "2. z\u{e1}\u{159}\u{ed} 2026",
+            "2 Eyl\u{fc}l 2026",
+            "2 \u{3a3}\u{3b5}\u{3c0}\u{3c4}\u{3b5}\u{3bc}\u{3b2}\u{3c1}\u{3af}\u{3bf}\u{3c5} 2026",
+            "2 \u{441}\u{435}\u{43d}\u{442}\u{44f}\u{431}\u{440}\u{44f} 2026",
+            "2 \u{432}\u{435}\u{440}\u{435}\u{441}\u{43d}\u{44f} 2026",
+            "2. syyskuuta 2026",
+            "2026\u{5e74}9\u{6708}2\u{65e5}",
+            "2026\u{b144} 9\u{c6d4} 2\u{c77c}",
+            "02.09.2026",
+        ] {
+            assert_eq!(parse(written).map(rfc3339).as_deref(), Some(at), "{written}");
+        }
+        // Names of days that begin as months do.
+        for (written, expected) in [
+            ("mar. 1 sept. 2026", "2026-09-01T00:00:00Z"),
+            ("martes, 1 de diciembre de 2026", "2026-12-01T00:00:00Z"),
+            ("maandag 7 december 2026", "2026-12-07T00:00:00Z"),
+            (
+                "\u{441}\u{435}\u{440}\u{435}\u{434}\u{430}, 2 \u{433}\u{440}\u{443}\u{434}\u{43d}\u{44f} 2026",
+                "2026-12-02T00:00:00Z",
+            ),
+            ("Tue, 3 Mar 2026", "2026-03-03T00:00:00Z"),
+            ("1 juin 2026", "2026-06-01T00:00:00Z"),
+            ("14 juillet 2026", "2026-07-14T00:00:00Z"),
+            ("5. \u{10d}ervence 2026", "2026-07-05T00:00:00Z"),
+            ("5. \u{10d}ervna 2026", "2026-06-05T00:00:00Z"),
+            ("09/27/2026", "2026-09-27T00:00:00Z"),
+            ("27/09/2026 07:15", "2026-09-27T07:15:00Z"),
+            ("2026-246", "2026-09-03T00:00:00Z"),
+            ("2026\u{5e74}9\u{6708}2\u{65e5} 7\u{6642}15\u{5206}", "2026-09-02T07:15:00Z"),
+        ] {
+            assert_eq!(parse(written).map(rfc3339).as_deref(), Some(expected), "{written}");
+        }
+    }
+
+    #[test]
+    fn a_zone_that_is_missing_or_unknown_is_told() {
+        for (written, guessed) in [
+            ("Wed, 02 Sep 2026 07:15:00 GMT", false),
+            ("Wed, 02 Sep 2026 07:15:00", true),
+            ("Wed, 02 Sep 2026 07:15:00 X", true),
+            ("Wed, 02 Sep 2026 07:15:00 Z", false),
+            ("Wed, 02 Sep 2026 07:15:00 QQT", true),
+            ("2026-09-02T07:15:00", true),
+            ("2026-09-02", false),
+            ("1788333300", false),
+            ("2. September 2026, 07:15 Uhr", true),
+        ] {
+            assert_eq!(read(written).map(|d| d.zone_guessed), Some(guessed), "{written}");
+        }
+    }
+
+    #[test]
     fn what_is_no_date_gives_none() {
         for written in [
             "",
@@ -435,6 +648,8 @@ mod tests {
             "02 Foo 2026",
             "\u{661}\u{662}",
             "2026-09-02T07:15:00 Mars",
+            "09/10/2026",
+            "2026-367",
         ] {
             assert_eq!(parse(written), None, "{written}");
         }

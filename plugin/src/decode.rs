@@ -1,57 +1,108 @@
 //! From bytes to text: which encoding a document really has.
 //!
-//! Owns the order of evidence: byte order mark, bytes that can only be UTF-8 or UTF-16, the XML declaration, the
-//! charset of Content-Type, and last windows-1252. UTF-8 with a few bad bytes counts as UTF-8. A claim counts only where the
-//! bytes decode without error under it. Labels and supersets are those of the WHATWG Encoding Standard.
+//! Owns the order of evidence: byte order mark, bytes that can only be UTF-8, UTF-16 or UTF-32, the XML declaration, the
+//! charset of Content-Type, a detector, and last windows-1252. UTF-8 with a few bad bytes counts as UTF-8. A claim counts
+//! only where the bytes decode without error under it. Labels and supersets are those of the WHATWG Encoding Standard.
 
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
+
+use crate::notes::{Code, Notes};
 
 /// How far into a document its XML declaration is looked for.
 const DECLARATION_BYTES: usize = 1_024;
+
+/// Bytes that the detector looks at: it settles within a few hundred letters.
+const DETECTED_BYTES: usize = 256 * 1_024;
 
 /// The text of a document.
 ///
 /// `charset` is the parameter of Content-Type. Takes the bytes so that a document which is UTF-8 is not copied.
 #[must_use]
-pub fn decode(mut bytes: Vec<u8>, charset: Option<&str>) -> String {
+pub fn decode(mut bytes: Vec<u8>, charset: Option<&str>, notes: &Notes) -> String {
     if let Some(text) = utf32(&bytes) {
+        notes.add(Code::Reencoded, None, "UTF-32");
         return text;
     }
+    let label = charset.and_then(|c| Encoding::for_label(c.as_bytes()));
     if let Some((encoding, length)) = Encoding::for_bom(&bytes) {
         bytes.drain(..length);
-        return if encoding == UTF_8 { utf8_or_lossy(bytes) } else { whole(&bytes, encoding) };
+        return if encoding == UTF_8 {
+            claims(declared(&bytes).into_iter().chain(label), UTF_8, notes);
+            utf8_or_lossy(bytes, notes)
+        } else {
+            claims(label, encoding, notes);
+            whole(&bytes, encoding, notes)
+        };
     }
     if let Some(encoding) = utf16_without_mark(&bytes) {
-        return whole(&bytes, encoding);
+        return whole(&bytes, encoding, notes);
     }
     let bytes = match String::from_utf8(bytes) {
         Ok(text) => {
             // ASCII alone proves nothing where the declared encoding hides its letters in escapes (ISO-2022-JP).
-            return match declared(text.as_bytes()).filter(|e| !e.is_ascii_compatible() && text.is_ascii()) {
-                Some(encoding) if encoding != UTF_16LE && encoding != UTF_16BE => whole(text.as_bytes(), encoding),
-                _ => text,
+            let is_ascii = text.is_ascii();
+            let hidden = declared(text.as_bytes()).or(label).filter(|e| !e.is_ascii_compatible() && is_ascii);
+            return match hidden {
+                Some(encoding) if encoding != UTF_16LE && encoding != UTF_16BE => {
+                    whole(text.as_bytes(), encoding, notes)
+                }
+                _ => {
+                    if !is_ascii {
+                        claims(declared(text.as_bytes()).into_iter().chain(label), UTF_8, notes);
+                    }
+                    text
+                }
             };
         }
         Err(error) => error.into_bytes(),
     };
     if is_mostly_utf8(&bytes) {
-        return utf8_or_lossy(bytes);
+        return utf8_or_lossy(bytes, notes);
     }
-    let claims = [declared(&bytes), charset.and_then(|c| Encoding::for_label(c.as_bytes()))];
-    for encoding in claims.into_iter().flatten().filter(|e| *e != UTF_8) {
+    let evidence = [declared(&bytes), label];
+    for encoding in evidence.into_iter().flatten().filter(|e| *e != UTF_8) {
         if let Some(text) = encoding.decode_without_bom_handling_and_without_replacement(&bytes) {
-            return text.into_owned();
+            let text = text.into_owned();
+            notes.add(Code::Reencoded, None, encoding.name());
+            claims(evidence.into_iter().flatten(), encoding, notes);
+            return text;
         }
     }
-    whole(&bytes, WINDOWS_1252)
+    claims(evidence.into_iter().flatten(), WINDOWS_1252, notes);
+    whole(&bytes, detected(&bytes), notes)
 }
 
-fn whole(bytes: &[u8], encoding: &'static Encoding) -> String {
-    encoding.decode_without_bom_handling(bytes).0.into_owned()
+/// The encoding that bytes look like where no claim holds.
+fn detected(bytes: &[u8]) -> &'static Encoding {
+    let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
+    detector.feed(bytes.get(..DETECTED_BYTES.min(bytes.len())).unwrap_or(&[]), true);
+    let guess = detector.guess(None, Utf8Detection::Deny);
+    // A guess that the bytes contradict is none.
+    if guess.decode_without_bom_handling_and_without_replacement(bytes).is_some() { guess } else { WINDOWS_1252 }
 }
 
-fn utf8_or_lossy(bytes: Vec<u8>) -> String {
-    String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
+/// Notes a claim that another encoding is in use.
+fn claims(claimed: impl IntoIterator<Item = &'static Encoding>, used: &'static Encoding, notes: &Notes) {
+    if let Some(wrong) = claimed.into_iter().find(|c| *c != used) {
+        notes.add(Code::CharsetMismatch, None, &format!("claims {}, is {}", wrong.name(), used.name()));
+    }
+}
+
+fn whole(bytes: &[u8], encoding: &'static Encoding, notes: &Notes) -> String {
+    let (text, replaced) = encoding.decode_without_bom_handling(bytes);
+    notes.add(Code::Reencoded, None, encoding.name());
+    if replaced {
+        notes.add(Code::ReplacedBytes, None, "");
+    }
+    text.into_owned()
+}
+
+fn utf8_or_lossy(bytes: Vec<u8>, notes: &Notes) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|e| {
+        notes.add(Code::ReplacedBytes, Some(e.utf8_error().valid_up_to()), "");
+        String::from_utf8_lossy(e.as_bytes()).into_owned()
+    })
 }
 
 /// UTF-32 in either order, by its mark or by the zeros around the first character (XML 1.0, appendix F).
@@ -171,7 +222,7 @@ mod tests {
             ),
         ];
         for (bytes, charset, expected) in table {
-            assert_eq!(decode(bytes, charset), expected);
+            assert_eq!(decode(bytes, charset, &Notes::default()), expected);
         }
     }
 

@@ -34,9 +34,10 @@ pub const MAX_ITEMS: u32 = page::MAX_ITEMS as u32;
 const _: () = assert!(checkpoint::MAX_BYTES <= MAX_CHECKPOINT_BYTES as usize);
 
 /// An extension namespace: name, version, JSON Schema.
-pub const EXTENSIONS: [(&str, &str, &str); 2] = [
+pub const EXTENSIONS: [(&str, &str, &str); 3] = [
     (record::EXTENSION, record::SCHEMA_VERSION, EXTENSION_SCHEMA),
     (record::PROVENANCE, record::SCHEMA_VERSION, PROVENANCE_SCHEMA),
+    (record::MORE, record::SCHEMA_VERSION, MORE_SCHEMA),
 ];
 
 /// JSON Schema of `connector.rss`.
@@ -92,6 +93,82 @@ pub const EXTENSION_SCHEMA: &str = r#"{
     }
   }
 }"#;
+
+/// JSON Schema of `connector.rss.more`.
+pub const MORE_SCHEMA: &str = r##"{
+  "$schema": "https://json-schema.org/draft/2020-12/schema",
+  "type": "object",
+  "additionalProperties": false,
+  "properties": {
+    "media": {
+      "type": "array",
+      "items": {
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["kind"],
+        "properties": {
+          "kind": { "enum": ["content", "thumbnail", "player", "image", "banner"] },
+          "url": { "type": "string" },
+          "type": { "type": "string" },
+          "medium": { "type": "string" },
+          "length": { "type": "string" },
+          "duration_seconds": { "type": "integer" },
+          "width": { "type": "string" },
+          "height": { "type": "string" },
+          "title": { "type": "string" },
+          "description": { "type": "string" }
+        }
+      }
+    },
+    "itunes": {
+      "type": "object",
+      "additionalProperties": false,
+      "properties": {
+        "duration_seconds": { "type": "integer" },
+        "title": { "type": "string" },
+        "subtitle": { "type": "string" },
+        "author": { "type": "string" },
+        "season": { "type": "string" },
+        "episode": { "type": "string" },
+        "episode_type": { "type": "string" },
+        "explicit": { "type": "string" },
+        "block": { "type": "string" },
+        "image": { "type": "string" }
+      }
+    },
+    "podcast": { "type": "array", "items": { "$ref": "#/$defs/element" } },
+    "source": {
+      "type": "object",
+      "additionalProperties": false,
+      "properties": {
+        "title": { "type": "string" },
+        "link": { "type": "string" },
+        "id": { "type": "string" },
+        "updated": { "type": "string" },
+        "rights": { "type": "string" }
+      }
+    },
+    "rights": { "type": "string" },
+    "language": { "type": "string" },
+    "comments": { "type": "string" },
+    "geo": { "type": "array", "items": { "$ref": "#/$defs/element" } },
+    "other": { "type": "array", "items": { "$ref": "#/$defs/element" } }
+  },
+  "$defs": {
+    "element": {
+      "type": "object",
+      "additionalProperties": false,
+      "required": ["name"],
+      "properties": {
+        "namespace": { "type": "string" },
+        "name": { "type": "string" },
+        "attributes": { "type": "array", "items": { "type": "array", "items": { "type": "string" } } },
+        "text": { "type": "string" },
+        "children": { "type": "array", "items": { "$ref": "#/$defs/element" } }
+      }
+    }
+  }
+}"##;
 
 /// JSON Schema of `connector.rss.provenance`.
 pub const PROVENANCE_SCHEMA: &str = r#"{

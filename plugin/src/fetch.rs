@@ -9,11 +9,13 @@ use url::Url;
 use crate::canonical::Object;
 use crate::checkpoint::{Checkpoint, MAX_VALIDATOR_BYTES};
 use crate::config::{self, Config, Identity};
+use crate::conformance;
 use crate::contract::{Failure, Header, Hints, Http, HttpRequest, HttpResponse, Invocation, Page};
 use crate::decode;
 use crate::hints;
 use crate::identity::{MAX_METADATA_BYTES, clip};
 use crate::model::Feed;
+use crate::notes::Notes;
 use crate::page::{self, Counts};
 use crate::parse;
 use crate::policy::{self, Continuation, Policy, State, Switch};
@@ -79,11 +81,14 @@ pub fn fetch(http: &mut dyn Http, invocation: &Invocation) -> Result<Page, Failu
     }
     let charset = response.header("content-type").and_then(decode::charset).map(str::to_owned);
     let base = Url::parse(&response.final_url).ok();
-    let text = decode::decode(std::mem::take(&mut response.body), charset.as_deref());
-    let feed = parse::read(&text, base.as_ref()).map_err(|e| Failure::source("malformed_feed", e.to_string()))?;
+    let notes = Notes::default();
+    let text = decode::decode(std::mem::take(&mut response.body), charset.as_deref(), &notes);
+    let feed =
+        parse::read(&text, base.as_ref(), &notes).map_err(|e| Failure::source("malformed_feed", e.to_string()))?;
     drop(text);
+    conformance::note(&feed, response.header("content-type"), call.now, &notes);
     let hints = hints::hints(&response, Some(&feed.pace), call.now);
-    Ok(changes(feed, checkpoint, &call, &response, hints))
+    Ok(changes(feed, checkpoint, &call, &response, hints, &notes))
 }
 
 /// Whether the source accepts the credential: one request without validators, the body is not read.
@@ -153,7 +158,14 @@ fn unchanged(mut checkpoint: Checkpoint, call: &Call, response: &HttpResponse, o
 }
 
 /// The page of a document.
-fn changes(feed: Feed, mut checkpoint: Checkpoint, call: &Call, response: &HttpResponse, hints: Hints) -> Page {
+fn changes(
+    feed: Feed,
+    mut checkpoint: Checkpoint,
+    call: &Call,
+    response: &HttpResponse,
+    hints: Hints,
+    notes: &Notes,
+) -> Page {
     let adopt = checkpoint.is_foreign();
     let mut state = std::mem::take(&mut checkpoint.identity);
     let seen = std::mem::take(&mut checkpoint.seen);
@@ -164,6 +176,7 @@ fn changes(feed: Feed, mut checkpoint: Checkpoint, call: &Call, response: &HttpR
         continuation.as_mut().and_then(|c| c.previous(item, key, &known))
     });
     drop(known);
+    conformance::note_counts(counts, notes);
     let window = page::window(&candidates);
     page::order(&mut candidates);
     let cut = page::cut(candidates, seen, adopt);
@@ -194,7 +207,7 @@ fn changes(feed: Feed, mut checkpoint: Checkpoint, call: &Call, response: &HttpR
         reads: 1,
         window: (!cut.more).then_some(window),
         hints,
-        diagnostics: diagnostics(&feed, counts, policy, switch),
+        diagnostics: diagnostics(&feed, counts, &identity_shown(policy, switch), &notes.json()),
     }
 }
 
@@ -218,10 +231,10 @@ fn switch(feed: &Feed, known: &HashSet<&str>, state: &mut State, wanted: Identit
 }
 
 /// What an operator sees of the document; its texts are cut until the whole fits its bound.
-fn diagnostics(feed: &Feed, counts: Counts, policy: Policy, switch: Option<Switch>) -> String {
+fn diagnostics(feed: &Feed, counts: Counts, identity: &str, notes: &str) -> String {
     let mut bytes = MAX_METADATA_BYTES;
     loop {
-        let json = diagnostics_within(feed, counts, bytes, &identity_shown(policy, switch));
+        let json = diagnostics_within(feed, counts, bytes, identity, notes);
         if json.len() <= MAX_DIAGNOSTICS_BYTES || bytes == 0 {
             return json;
         }
@@ -230,7 +243,7 @@ fn diagnostics(feed: &Feed, counts: Counts, policy: Policy, switch: Option<Switc
 }
 
 /// The diagnostics with texts of at most so many bytes.
-fn diagnostics_within(feed: &Feed, counts: Counts, bytes: usize, identity: &str) -> String {
+fn diagnostics_within(feed: &Feed, counts: Counts, bytes: usize, identity: &str, notes: &str) -> String {
     let meta = &feed.meta;
     let mut about = Object::new();
     about.text_unless_empty("title", clip(&metadata_line(&meta.title), bytes));
@@ -249,11 +262,10 @@ fn diagnostics_within(feed: &Feed, counts: Counts, bytes: usize, identity: &str)
     }
     let mut out = Object::new();
     out.text("dialect", meta.dialect.name());
-    let format = if meta.dialect.format() == "json" { "json-feed" } else { meta.dialect.format() };
-    let declared = format!("{format}-{}", meta.version);
-    out.text("dialect_declared", clip(&declared, bytes.min(MAX_DECLARED_BYTES)));
+    out.text("dialect_declared", clip(&meta.declared, bytes.min(MAX_DECLARED_BYTES)));
     out.raw("counts", &numbers.finish());
     out.raw("identity", identity);
+    out.raw("notes", notes);
     out.raw("feed", &about.finish());
     out.finish()
 }

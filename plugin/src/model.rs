@@ -89,6 +89,8 @@ pub struct Item {
     pub enclosures: Vec<Enclosure>,
     /// The address that relative links of this item start from.
     pub base_url: String,
+    /// What is not core, as a JSON object; empty where there is nothing.
+    pub more: String,
 }
 
 /// The dialect that a document was read as.
@@ -103,10 +105,8 @@ pub enum Dialect {
     Rss20,
     /// Atom 1.0, and 0.3 read the same way.
     Atom,
-    /// JSON Feed 1.0.
-    Json10,
-    /// JSON Feed 1.1.
-    Json11,
+    /// JSON Feed 1.0 and 1.1.
+    Json,
 }
 
 impl Dialect {
@@ -118,8 +118,7 @@ impl Dialect {
             Self::Rss10 => "rss-1.0",
             Self::Rss20 => "rss-2.0",
             Self::Atom => "atom",
-            Self::Json10 => "json-feed-1.0",
-            Self::Json11 => "json-feed-1.1",
+            Self::Json => "json-feed-1.x",
         }
     }
 
@@ -129,7 +128,7 @@ impl Dialect {
         match self {
             Self::Rss09 | Self::Rss10 | Self::Rss20 => "rss",
             Self::Atom => "atom",
-            Self::Json10 | Self::Json11 => "json",
+            Self::Json => "json",
         }
     }
 }
@@ -151,6 +150,8 @@ pub struct FeedMeta {
     pub language: String,
     /// Address of an icon or logo.
     pub icon: String,
+    /// What the document says that it is, with its version: `rss-2.0`, `atom-0.3`, `unknown:<root>`.
+    pub declared: String,
 }
 
 /// What a document says of its own pace.

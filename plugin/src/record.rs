@@ -25,7 +25,9 @@ pub const MAX_EXTENSION_BYTES: usize = 48 * 1_024;
 pub const EXTENSION: &str = "connector.rss";
 /// Namespace of the extension that tells where things came from.
 pub const PROVENANCE: &str = "connector.rss.provenance";
-/// Schema version of both.
+/// Namespace of the extension with what is not core.
+pub const MORE: &str = "connector.rss.more";
+/// Schema version of all.
 pub const SCHEMA_VERSION: &str = "1";
 
 /// An item that counts: it has a title or a body.
@@ -65,7 +67,7 @@ pub fn candidate(item: &Item, feed: &FeedExtension, position: u32, policy: Polic
     let metadata = Metadata::of(item);
     let revision = identity::revision(item, &metadata, texts.truncated, policy);
     let (record_key, basis) = identity::record_key(&metadata, item, policy);
-    let extensions = vec![
+    let mut extensions = vec![
         Extension {
             namespace: EXTENSION,
             schema_version: SCHEMA_VERSION,
@@ -73,6 +75,9 @@ pub fn candidate(item: &Item, feed: &FeedExtension, position: u32, policy: Polic
         },
         Extension { namespace: PROVENANCE, schema_version: SCHEMA_VERSION, data: provenance(item, basis, &texts) },
     ];
+    if !item.more.is_empty() {
+        extensions.push(Extension { namespace: MORE, schema_version: SCHEMA_VERSION, data: item.more.clone() });
+    }
     Some(Candidate {
         short_key: identity::short_key(&record_key),
         short_revision: identity::short_revision(&revision),

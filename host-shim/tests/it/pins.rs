@@ -74,7 +74,7 @@ async fn the_descriptor_says_what_the_connector_is() {
     let kind = descriptor.kind("rss").unwrap();
     assert_eq!((kind.default_interval_seconds, kind.credential_required), (300, false));
     let names: Vec<_> = descriptor.extensions.iter().map(|e| e.name.as_str()).collect();
-    assert_eq!(names, ["connector.rss", "connector.rss.provenance"]);
+    assert_eq!(names, ["connector.rss", "connector.rss.provenance", "connector.rss.more"]);
     assert_eq!((descriptor.limits.max_items, descriptor.limits.max_checkpoint_bytes), (250, 131_072));
 }
 

@@ -152,6 +152,17 @@ pub fn named(name: &str) -> Option<&'static str> {
 /// Decodes every character reference of a text; what is none stays as it stands.
 #[must_use]
 pub fn decode(text: &str) -> Cow<'_, str> {
+    decode_with(text, false)
+}
+
+/// The same for the value of an attribute: there a reference without a semicolon is none where a letter, a digit or `=`
+/// follows it (section 13.2.5.73), so that parameters of addresses stay what they are.
+#[must_use]
+pub fn decode_attribute(text: &str) -> Cow<'_, str> {
+    decode_with(text, true)
+}
+
+fn decode_with(text: &str, in_attribute: bool) -> Cow<'_, str> {
     let Some(first) = memchr::memchr(b'&', text.as_bytes()) else { return Cow::Borrowed(text) };
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -159,7 +170,7 @@ pub fn decode(text: &str) -> Cow<'_, str> {
     while let Some(at) = next {
         let (before, reference) = rest.split_at_checked(at).unwrap_or((rest, ""));
         out.push_str(before);
-        let used = one(reference, &mut out);
+        let used = one(reference, in_attribute, &mut out);
         rest = reference.get(used..).unwrap_or("");
         next = memchr::memchr(b'&', rest.as_bytes());
     }
@@ -168,7 +179,7 @@ pub fn decode(text: &str) -> Cow<'_, str> {
 }
 
 /// Decodes the reference at the start of `text`, which begins with `&`; returns the bytes used, at least one.
-fn one(text: &str, out: &mut String) -> usize {
+fn one(text: &str, in_attribute: bool, out: &mut String) -> usize {
     let body = text.get(1..).unwrap_or("");
     if let Some(number) = body.strip_prefix('#') {
         let prefix = usize::from(number.starts_with(['x', 'X']));
@@ -191,7 +202,11 @@ fn one(text: &str, out: &mut String) -> usize {
         return 2 + length;
     }
     let longest = (2..=length.min(6)).rev().find_map(|n| name.get(..n).filter(|p| WITHOUT_SEMICOLON.contains(p)));
+    let goes_on = |prefix: &str| {
+        body.as_bytes().get(prefix.len()).is_some_and(|next| next.is_ascii_alphanumeric() || *next == b'=')
+    };
     if let Some(prefix) = longest
+        && !(in_attribute && goes_on(prefix))
         && let Some(characters) = named(prefix)
     {
         out.push_str(characters);

@@ -58,7 +58,7 @@ pub fn text(source: &Text) -> String {
                     }
                     continue;
                 }
-                Token::Comment => continue,
+                Token::Comment | Token::Unclosed(_) => continue,
                 Token::Start { name, .. } => {
                     dropped += usize::from(is(&DROPPED, name));
                     name

@@ -87,6 +87,12 @@ pub struct Plain {
 /// The text of a fragment, lines joined by line feeds.
 #[must_use]
 pub fn plain(source: &str, markup: Markup) -> Plain {
+    read(source, markup, false)
+}
+
+/// The same; with `keep_unclosed` a tag that the input ends in is text, since a title is more likely to end in a sign than
+/// in half a tag.
+fn read(source: &str, markup: Markup, keep_unclosed: bool) -> Plain {
     let mut sink = Sink::default();
     if markup == Markup::Text {
         sink.pre = 1;
@@ -112,7 +118,13 @@ pub fn plain(source: &str, markup: Markup) -> Plain {
             Token::Raw(text) => walker.raw(text),
             Token::Start { name, self_closing, .. } => walker.start(name, xhtml && self_closing),
             Token::End(name) => walker.end(name),
-            Token::Comment => {}
+            Token::Unclosed(text) if keep_unclosed => {
+                if walker.dropped_at.is_none() {
+                    walker.sink.text(&entities::decode(text));
+                }
+                continue;
+            }
+            Token::Comment | Token::Unclosed(_) => {}
         }
         has_markup = true;
     }
@@ -122,7 +134,7 @@ pub fn plain(source: &str, markup: Markup) -> Plain {
 /// The text of a fragment as one line: titles and names.
 #[must_use]
 pub fn one_line(source: &str, markup: Markup) -> String {
-    let text = plain(source, markup).text;
+    let text = read(source, markup, true).text;
     if text.contains(['\n', '\t']) || text.contains("  ") {
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     } else {
@@ -421,5 +433,7 @@ mod tests {
     #[test]
     fn one_line_joins_lines() {
         assert_eq!(one_line("<p>a</p>\n<p>b&nbsp;c</p>", Markup::Html), "a b c");
+        assert_eq!(one_line("Salt &amp; oil <new", Markup::Html), "Salt & oil <new");
+        assert_eq!(plain("Salt &amp; oil <new", Markup::Html).text, "Salt & oil");
     }
 }

@@ -24,6 +24,8 @@ pub enum Token<'a> {
     End(&'a str),
     /// A comment, doctype, processing instruction or CDATA section outside of foreign content.
     Comment,
+    /// A tag that the input ends in; a browser shows nothing of it.
+    Unclosed(&'a str),
 }
 
 /// Elements whose content is text up to their end tag (13.2.5.1 and the rules for parsing tokens).
@@ -104,10 +106,10 @@ impl<'a> Tokens<'a> {
                 let name = self.rest.get(1..name_end).unwrap_or("");
                 let inner_end = end.saturating_sub(1 + usize::from(self_closing)).max(name_end);
                 let attributes = self.rest.get(name_end..inner_end).unwrap_or("");
-                self.take(end);
+                let whole = self.take(end);
                 if !closed {
-                    // The input ends inside the tag: browsers drop it (eof-in-tag).
-                    return Some(Token::Comment);
+                    // The input ends inside the tag (eof-in-tag).
+                    return Some(Token::Unclosed(whole));
                 }
                 // Nearly all names start with another letter than these.
                 let may_be_raw = matches!(
@@ -226,6 +228,7 @@ mod tests {
                 Token::Start { name, self_closing, .. } => format!("s:{name}{}", if self_closing { "/" } else { "" }),
                 Token::End(n) => format!("e:{n}"),
                 Token::Comment => "c".to_owned(),
+                Token::Unclosed(s) => format!("u:{s}"),
             })
             .collect()
     }
@@ -244,7 +247,7 @@ mod tests {
             ("<SCRIPT></script>d", &["s:SCRIPT", "e:script", "t:d"]),
             ("<script>never ends", &["s:script", "r:never ends"]),
             ("</ x>a</>b", &["c", "t:a", "c", "t:b"]),
-            ("x<a href='never", &["t:x", "c"]),
+            ("x<a href='never", &["t:x", "u:<a href='never"]),
             ("<", &["t:<"]),
             ("</", &["t:</"]),
         ];

@@ -2,12 +2,13 @@
 //!
 //! Owns which element of Atom is which field. Must not know RSS or records.
 
-use super::fields::{add_category, add_link, address, atom_text, base_address, enclosure};
+use super::fields::{Source, add_category, add_link, address, enclosure, language_tag};
+use super::more;
 use super::outline::{Node, Ns, Outline};
-use crate::date;
 use crate::model::{Author, Dialect, Enclosure, Feed, FeedMeta, IdOrigin, Item, Text};
+use crate::notes::Notes;
 
-pub(super) fn read(document: &str, outline: &Outline<'_>) -> Feed {
+pub(super) fn read(document: &str, outline: &Outline<'_>, notes: &Notes) -> Feed {
     let root = &outline.root;
     // A document may be one entry (section 2): then it is its own feed.
     let single = root.name.eq_ignore_ascii_case("entry");
@@ -15,14 +16,18 @@ pub(super) fn read(document: &str, outline: &Outline<'_>) -> Feed {
     // Each entry that inherits them gets a copy.
     feed_authors.truncate(crate::identity::MAX_LIST);
     let entries: Vec<&Node<'_>> = if single { vec![root] } else { outline.items.iter().collect() };
+    let outside = Source { document, notes, feed_link: "" };
+    let meta = if single {
+        FeedMeta { dialect: Dialect::Atom, version: version(outline), ..FeedMeta::default() }
+    } else {
+        meta(&outside, outline)
+    };
+    let meta = FeedMeta { declared: format!("atom-{}", meta.version), ..meta };
+    let source = Source { feed_link: &meta.link, ..outside };
     Feed {
-        meta: if single {
-            FeedMeta { dialect: Dialect::Atom, version: version(outline), ..FeedMeta::default() }
-        } else {
-            meta(document, outline)
-        },
         pace: super::rss::pace(root),
-        items: entries.iter().map(|e| entry(document, e, &feed_authors)).collect(),
+        items: entries.iter().map(|e| entry(&source, e, &feed_authors)).collect(),
+        meta,
         items_in_document: if single { 1 } else { outline.items_in_document },
     }
 }
@@ -42,22 +47,23 @@ fn text_of<'n>(node: &'n Node<'_>, name: &'static str) -> Option<&'n str> {
     all(node, name).map(|c| c.text.trim()).find(|t| !t.is_empty())
 }
 
-fn text(document: &str, node: &Node<'_>, name: &'static str) -> Text {
-    all(node, name).map(|n| atom_text(document, n)).find(|t| !t.raw.trim().is_empty()).unwrap_or_default()
+fn text(source: &Source<'_>, node: &Node<'_>, name: &'static str) -> Text {
+    all(node, name).map(|n| source.atom_text(n)).find(|t| !t.raw.trim().is_empty()).unwrap_or_default()
 }
 
-fn meta(document: &str, outline: &Outline<'_>) -> FeedMeta {
+fn meta(source: &Source<'_>, outline: &Outline<'_>) -> FeedMeta {
     let root = &outline.root;
     let icon = text_of(root, "icon").or_else(|| text_of(root, "logo"));
-    let description = text(document, root, "subtitle");
+    let description = text(source, root, "subtitle");
     FeedMeta {
         dialect: Dialect::Atom,
         version: version(outline),
-        title: text(document, root, "title"),
+        title: text(source, root, "title"),
         link: first_link(root),
-        description: if description.raw.is_empty() { text(document, root, "tagline") } else { description },
-        language: root.attribute("xml:lang").unwrap_or("").trim().to_owned(),
+        description: if description.raw.is_empty() { text(source, root, "tagline") } else { description },
+        language: root.attribute("xml:lang").map(language_tag).unwrap_or_default(),
         icon: icon.map(|i| address(i, root.base.as_deref())).unwrap_or_default(),
+        declared: String::new(),
     }
 }
 
@@ -76,7 +82,7 @@ fn first_link(node: &Node<'_>) -> String {
     all(node, "link").filter(|l| rel(l).eq_ignore_ascii_case("alternate")).find_map(href).unwrap_or_default()
 }
 
-fn entry(document: &str, node: &Node<'_>, feed_authors: &[Author]) -> Item {
+fn entry(source: &Source<'_>, node: &Node<'_>, feed_authors: &[Author]) -> Item {
     let link = first_link(node);
     let mut links: Vec<String> = Vec::new();
     for l in all(node, "link").filter(|l| matches!(rel(l).to_ascii_lowercase().as_str(), "alternate" | "self")) {
@@ -90,21 +96,26 @@ fn entry(document: &str, node: &Node<'_>, feed_authors: &[Author]) -> Item {
     for category in all(node, "category") {
         add_category(&mut categories, category.attribute("term").unwrap_or(&category.text));
     }
-    let date_of = |names: &[&'static str]| names.iter().find_map(|n| text_of(node, n).and_then(date::parse));
+    let date_of = |names: &[&'static str]| names.iter().find_map(|n| all(node, n).find_map(|d| source.date(d)));
+    let (content, mut summary) = (text(source, node, "content"), text(source, node, "summary"));
+    if content.raw.trim().is_empty() && summary.raw.trim().is_empty() {
+        summary = source.media_description(node).unwrap_or(summary);
+    }
     Item {
         guid: text_of(node, "id").unwrap_or("").to_owned(),
         guid_origin: IdOrigin::AtomId,
+        base_url: source.base_address(node, &link),
+        more: more::item(node),
         link,
         links,
-        title: text(document, node, "title"),
-        content: text(document, node, "content"),
-        summary: text(document, node, "summary"),
+        title: text(source, node, "title"),
+        content,
+        summary,
         authors: entry_authors(node, feed_authors),
         published: date_of(&["published", "issued", "created"]),
         updated: date_of(&["updated", "modified"]),
         categories,
         enclosures,
-        base_url: base_address(node.base.as_deref()),
     }
 }
 

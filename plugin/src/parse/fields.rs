@@ -5,8 +5,10 @@
 use url::Url;
 
 use super::outline::{Node, Ns};
+use crate::date;
 use crate::identity::{MAX_CATEGORIES, MAX_LIST};
 use crate::model::{Author, Enclosure, Markup, Text};
+use crate::notes::{Code, Notes};
 
 /// An address as written, made absolute where it is relative and the base is known.
 pub(super) fn address(written: &str, base: Option<&Url>) -> String {
@@ -18,6 +20,8 @@ pub(super) fn address(written: &str, base: Option<&Url>) -> String {
         (Err(url::ParseError::RelativeUrlWithoutBase), Some(base)) => {
             base.join(trimmed).map_or_else(|_| trimmed.to_owned(), String::from)
         }
+        // Letters beyond ASCII and white space have one form as a URI (RFC 3987, section 3.1; WHATWG URL).
+        (Ok(url), _) if trimmed.bytes().any(|b| !b.is_ascii() || b.is_ascii_whitespace()) => url.into(),
         _ => trimmed.to_owned(),
     }
 }
@@ -29,6 +33,11 @@ pub(super) fn base_address(base: Option<&Url>) -> String {
     shown.set_query(None);
     shown.set_fragment(None);
     crate::identity::clip(shown.as_str(), crate::identity::MAX_METADATA_BYTES).to_owned()
+}
+
+/// A link as a base for relative addresses; only those of the web are one.
+pub(super) fn web_base(link: &str) -> Option<Url> {
+    Url::parse(link).ok().filter(|url| matches!(url.scheme(), "http" | "https"))
 }
 
 /// A person as RSS 2.0 writes one: `mail@example.org (Name)`, also `Name <mail@example.org>`, `Name (mail)`,
@@ -68,10 +77,15 @@ pub(super) fn person(written: &str) -> Author {
     Author { name: text.to_owned(), email: String::new() }
 }
 
-/// A length in bytes: digits only, else absent (RSS 2.0, `enclosure`).
+/// A language tag; its parts are joined by hyphens (RFC 5646, section 2.1), which some programs write as underscores.
+pub(super) fn language_tag(written: &str) -> String {
+    written.trim().replace('_', "-")
+}
+
+/// A length in bytes: digits only, of a number that fits 64 bits, else absent (RSS 2.0, `enclosure`).
 pub(super) fn length(written: Option<&str>) -> String {
     let digits = written.unwrap_or("").trim();
-    if !digits.is_empty() && digits.len() <= 20 && digits.bytes().all(|b| b.is_ascii_digit()) {
+    if digits.bytes().all(|b| b.is_ascii_digit()) && digits.parse::<u64>().is_ok() {
         digits.to_owned()
     } else {
         String::new()
@@ -116,7 +130,9 @@ pub(super) fn xhtml(document: &str, node: &Node<'_>) -> String {
 /// Takes off a `div` that holds everything else.
 fn unwrap_div(inner: &str) -> &str {
     let name_ends = |c: Option<char>| c.is_none_or(|c| c.is_whitespace() || c == '>' || c == '/');
-    let Some(rest) = inner.strip_prefix("<div").filter(|r| name_ends(r.chars().next())) else { return inner };
+    if !inner.strip_prefix("<div").is_some_and(|r| name_ends(r.chars().next())) {
+        return inner;
+    }
     let Some(open_end) = crate::html::tokens::Tokens::new(inner, true).next().and_then(|t| match t {
         crate::html::tokens::Token::Start { name, attributes, self_closing } if !self_closing => {
             Some("<".len() + name.len() + attributes.len() + ">".len())
@@ -125,7 +141,6 @@ fn unwrap_div(inner: &str) -> &str {
     }) else {
         return inner;
     };
-    let _ = rest;
     let Some(body) = inner.get(open_end..).and_then(|b| b.trim_end().strip_suffix("</div>")) else { return inner };
     // The last end tag must belong to the first start tag: the depth never falls to zero before it.
     let mut depth = 0_usize;
@@ -177,8 +192,104 @@ fn tag(out: &mut String, start: &quick_xml::events::BytesStart<'_>, end: &str) {
     out.push_str(end);
 }
 
+/// What every field of a document is read with.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Source<'s> {
+    pub(super) document: &'s str,
+    pub(super) notes: &'s Notes,
+    /// The link of the feed.
+    pub(super) feed_link: &'s str,
+}
+
+impl Source<'_> {
+    /// A text of RSS, CDATA markers that were escaped taken off.
+    pub(super) fn rss_text(&self, node: &Node<'_>) -> Text {
+        self.unwrapped(rss_text(self.document, node), node)
+    }
+
+    /// A text construct of Atom, decoded where it is in base64.
+    pub(super) fn atom_text(&self, node: &Node<'_>) -> Text {
+        if let Some(text) = base64_text(node) {
+            self.notes.add(Code::DecodedBase64, Some(node.at), &node.name);
+            return text;
+        }
+        self.unwrapped(atom_text(self.document, node), node)
+    }
+
+    /// A generator that escapes its own CDATA markers leaves them in the text.
+    fn unwrapped(&self, text: Text, node: &Node<'_>) -> Text {
+        let inner = text.raw.trim().strip_prefix("<![CDATA[").and_then(|t| t.strip_suffix("]]>"));
+        match inner.filter(|inner| !inner.contains("<![CDATA[")) {
+            Some(inner) => {
+                self.notes.add(Code::UnwrappedCdata, Some(node.at), &node.name);
+                Text { raw: inner.to_owned(), ..text }
+            }
+            None => text,
+        }
+    }
+
+    /// The date that an element holds.
+    pub(super) fn date(&self, node: &Node<'_>) -> Option<i64> {
+        noted_date(&node.text, Some(node), self.notes)
+    }
+
+    /// The description of an item's media (Media RSS 1.5.1): plain text unless it says otherwise.
+    pub(super) fn media_description(&self, node: &Node<'_>) -> Option<Text> {
+        let holders = std::iter::once(node).chain(node.all(Ns::Media, "group")).chain(node.all(Ns::Media, "content"));
+        let element = holders.flat_map(|h| h.all(Ns::Media, "description")).find(|d| !d.text.trim().is_empty())?;
+        let is_html = element.attribute("type").is_some_and(|t| t.trim().eq_ignore_ascii_case("html"));
+        let markup = if is_html { Markup::Html } else { Markup::Text };
+        Some(Text { raw: element.text.to_string(), markup })
+    }
+
+    /// Where relative addresses of an item start: its `xml:base`, else its link, else the link of the feed, else the
+    /// address that the document came from.
+    pub(super) fn base_address(&self, node: &Node<'_>, link: &str) -> String {
+        if node.has_base {
+            return base_address(node.base.as_deref());
+        }
+        base_address(web_base(link).or_else(|| web_base(self.feed_link)).as_ref().or(node.base.as_deref()))
+    }
+}
+
+/// A written date, with notes where it is none or its zone had to be guessed.
+pub(super) fn noted_date(written: &str, node: Option<&Node<'_>>, notes: &Notes) -> Option<i64> {
+    if written.trim().is_empty() {
+        return None;
+    }
+    let (at, name) = (node.map(|n| n.at), node.map_or("", |n| &n.name));
+    let Some(read) = date::read(written) else {
+        notes.add(Code::DateUnparsed, at, name);
+        return None;
+    };
+    if read.zone_guessed {
+        notes.add(Code::DateZoneGuessed, at, name);
+    }
+    Some(read.seconds)
+}
+
+/// The text of an Atom construct that is in base64: by `mode` (Atom 0.3), or content of a media type that is neither
+/// text nor XML (RFC 4287, section 4.1.3.3). Data that is no text is not decoded.
+fn base64_text(node: &Node<'_>) -> Option<Text> {
+    use base64::Engine as _;
+    let declared = node.attribute("type").unwrap_or("").trim().to_ascii_lowercase();
+    let by_mode = node.attribute("mode").is_some_and(|m| m.trim().eq_ignore_ascii_case("base64"));
+    let by_type = declared.contains('/')
+        && !declared.starts_with("text/")
+        && !declared.ends_with("/xml")
+        && !declared.ends_with("+xml");
+    if !(by_mode || by_type) || node.element_count > 0 {
+        return None;
+    }
+    let compact: String = node.text.chars().filter(|c| !c.is_whitespace()).collect();
+    let raw = String::from_utf8(base64::engine::general_purpose::STANDARD.decode(compact).ok()?).ok()?;
+    let readable = !raw.is_empty() && raw.chars().all(|c| !c.is_control() || c.is_whitespace());
+    let markup = if declared == "text/plain" { Markup::Text } else { Markup::Html };
+    readable.then_some(Text { raw, markup })
+}
+
 /// An Atom text construct or content (RFC 4287, sections 3.1 and 4.1.3).
-pub(super) fn atom_text(document: &str, node: &Node<'_>) -> Text {
+fn atom_text(document: &str, node: &Node<'_>) -> Text {
     let declared = node.attribute("type").unwrap_or("").trim().to_ascii_lowercase();
     // Atom 0.3 says by `mode` how the content is written; its default is XML.
     let mode = node.attribute("mode").unwrap_or("").trim().to_ascii_lowercase();

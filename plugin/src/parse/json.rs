@@ -10,11 +10,12 @@ use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor, valu
 use serde::{Deserialize, Deserializer};
 use url::Url;
 
-use super::fields::{add_category, address, base_address, person};
+use super::fields::{add_category, address, base_address, noted_date, person, web_base};
 use super::{MAX_ITEMS, ParseError, Stage};
-use crate::date;
+use crate::canonical::Object;
 use crate::identity::{MAX_CATEGORIES, MAX_LIST};
 use crate::model::{Author, Dialect, Enclosure, Feed, FeedMeta, IdOrigin, Item, Markup, Pace, Text};
+use crate::notes::{Code, Notes};
 
 /// A string; a number is written out, anything else is empty.
 #[derive(Debug, Default, Clone)]
@@ -242,6 +243,9 @@ struct RawItem {
     authors: Several<RawAuthor, MAX_LIST>,
     tags: Several<Tag, MAX_CATEGORIES>,
     attachments: Several<Attachment, MAX_LIST>,
+    language: Loose,
+    image: Loose,
+    banner_image: Loose,
 }
 
 /// An author; a bare text is a name or a mail address.
@@ -293,38 +297,120 @@ impl<'de> FromObject<'de> for Tag {
     }
 }
 
-pub(super) fn read(document: &str, base: Option<&Url>) -> Result<Feed, ParseError> {
+pub(super) fn read(document: &str, base: Option<&Url>, notes: &Notes) -> Result<Feed, ParseError> {
     let not_a_feed = ParseError::at(Stage::NotAFeed, 0);
     if document.starts_with('[') {
         return Err(not_a_feed);
     }
-    let root: RawFeed = serde_json::from_str(document).map_err(|e| {
-        let stage = if e.is_eof() { Stage::Truncated } else { Stage::Json };
-        ParseError::at(stage, byte_position(document, e.line(), e.column()))
-    })?;
-    let Some(version) = root.version.0.trim().rsplit_once("jsonfeed.org/version/").map(|(_, v)| v.to_owned()) else {
-        return Err(not_a_feed);
-    };
-    if !root.items.is_list {
+    let root = object(document, notes)?;
+    let version = root.version.0.trim().rsplit_once("jsonfeed.org/version/").map(|(_, v)| v.to_owned());
+    // Either of the two marks makes it a feed; a document with neither is something else.
+    if version.is_none() && !root.items.is_list {
         return Err(not_a_feed);
     }
-    let dialect = if version == "1" || version == "1.0" { Dialect::Json10 } else { Dialect::Json11 };
+    check_required(&root, version.is_some(), notes);
+    let version = version.unwrap_or_default();
+    let declared = if version.is_empty() { "json-feed".to_owned() } else { format!("json-feed-{version}") };
     let feed_authors = authors(root.authors, root.author);
     let icon = if root.icon.0.is_empty() { root.favicon } else { root.icon };
+    let link = address(&root.home_page_url.0, base);
     Ok(Feed {
         meta: FeedMeta {
-            dialect,
+            dialect: Dialect::Json,
             version,
+            declared,
             title: plain(root.title),
-            link: address(&root.home_page_url.0, base),
+            link: link.clone(),
             description: plain(root.description),
             language: root.language.0,
             icon: address(&icon.0, base),
         },
         pace: Pace::default(),
         items_in_document: root.items.objects,
-        items: root.items.list.into_iter().map(|i| item(i, &feed_authors, base)).collect(),
+        items: root.items.list.into_iter().map(|i| item(i, &feed_authors, &link, base, notes)).collect(),
     })
+}
+
+/// The root object; line ends and tabs inside strings, which JSON wants escaped, are escaped where they are the fault.
+fn object(document: &str, notes: &Notes) -> Result<RawFeed, ParseError> {
+    // A document ends with its object; what follows is passed over.
+    let read = |text: &str| {
+        let mut stream = serde_json::Deserializer::from_str(text).into_iter::<RawFeed>();
+        let first = stream.next();
+        first.map(|root| root.map(|root| (root, stream.byte_offset())))
+    };
+    let failed = |e: &serde_json::Error, text: &str| {
+        let stage = if e.is_eof() { Stage::Truncated } else { Stage::Json };
+        ParseError::at(stage, byte_position(text, e.line(), e.column()))
+    };
+    let escaped;
+    let (text, result) = match read(document) {
+        Some(Err(error)) => match escape_lines(document) {
+            Some(text) => {
+                escaped = text;
+                (escaped.as_str(), read(&escaped))
+            }
+            None => return Err(failed(&error, document)),
+        },
+        other => (document, other),
+    };
+    match result {
+        Some(Ok((root, end))) => {
+            if text.get(end..).is_some_and(|rest| !rest.trim().is_empty()) {
+                notes.add(Code::JunkAfterDocument, Some(end), "");
+            }
+            if text.len() != document.len() {
+                notes.add(Code::StrippedControlCharacters, None, "line ends in strings");
+            }
+            Ok(root)
+        }
+        Some(Err(error)) => Err(failed(&error, text)),
+        None => Err(ParseError::at(Stage::Truncated, 0)),
+    }
+}
+
+/// The document with raw line ends and tabs in its strings escaped; `None` where there are none.
+fn escape_lines(document: &str) -> Option<String> {
+    let mut out = String::with_capacity(document.len() + 16);
+    let (mut in_string, mut after_backslash, mut changed) = (false, false, false);
+    for c in document.chars() {
+        match c {
+            '\n' | '\r' | '\t' if in_string => {
+                changed = true;
+                out.push_str(match c {
+                    '\n' => "\\n",
+                    '\r' => "\\r",
+                    _ => "\\t",
+                });
+                after_backslash = false;
+                continue;
+            }
+            '"' if !after_backslash => in_string = !in_string,
+            _ => {}
+        }
+        after_backslash = c == '\\' && !after_backslash;
+        out.push(c);
+    }
+    changed.then_some(out)
+}
+
+/// What JSON Feed 1.1 demands ("Top-level" and "Items").
+fn check_required(root: &RawFeed, has_version: bool, notes: &Notes) {
+    for (missing, path) in
+        [(!has_version, "version"), (root.title.0.trim().is_empty(), "title"), (!root.items.is_list, "items")]
+    {
+        if missing {
+            notes.add(Code::MissingRequired, None, path);
+        }
+    }
+    for item in &root.items.list {
+        if item.id.0.trim().is_empty() {
+            notes.add(Code::MissingRequired, None, "items/id");
+        }
+        if item.content_html.0.trim().is_empty() && item.content_text.0.trim().is_empty() {
+            notes.add(Code::MissingRequired, None, "items/content_html or content_text");
+        }
+    }
 }
 
 /// Line and column of an error as a byte position; lines count from 1.
@@ -342,7 +428,7 @@ fn trimmed(text: Loose) -> String {
     if text.0.trim().len() == text.0.len() { text.0 } else { text.0.trim().to_owned() }
 }
 
-fn item(raw: RawItem, feed_authors: &[Author], base: Option<&Url>) -> Item {
+fn item(raw: RawItem, feed_authors: &[Author], feed_link: &str, base: Option<&Url>, notes: &Notes) -> Item {
     let content = if raw.content_html.0.trim().is_empty() {
         plain(raw.content_text)
     } else {
@@ -360,6 +446,7 @@ fn item(raw: RawItem, feed_authors: &[Author], base: Option<&Url>) -> Item {
     for tag in &raw.tags.list {
         add_category(&mut categories, &tag.0);
     }
+    let base_url = web_base(&link).or_else(|| web_base(feed_link));
     Item {
         guid: trimmed(raw.id),
         guid_origin: IdOrigin::JsonId,
@@ -369,12 +456,32 @@ fn item(raw: RawItem, feed_authors: &[Author], base: Option<&Url>) -> Item {
         content,
         summary: plain(raw.summary),
         authors: if own.is_empty() { feed_authors.to_vec() } else { own },
-        published: date::parse(&raw.date_published.0),
-        updated: date::parse(&raw.date_modified.0),
+        published: noted_date(&raw.date_published.0, None, notes),
+        updated: noted_date(&raw.date_modified.0, None, notes),
+        more: more(&raw.language.0, &raw.image.0, &raw.banner_image.0, base),
         categories,
         enclosures: raw.attachments.list.into_iter().filter_map(|a| attachment(a, base)).collect(),
-        base_url: base_address(base),
+        base_url: base_address(base_url.as_ref().or(base)),
     }
+}
+
+/// The extension `connector.rss.more`: images as media, and the language.
+fn more(language: &str, image: &str, banner: &str, base: Option<&Url>) -> String {
+    let mut media: Vec<String> = Vec::new();
+    for (kind, written) in [("image", image), ("banner", banner)] {
+        let url = address(written, base);
+        if !url.is_empty() {
+            let mut json = Object::new();
+            json.text("kind", kind);
+            json.text("url", crate::identity::clip(&url, crate::identity::MAX_METADATA_BYTES));
+            media.push(json.finish());
+        }
+    }
+    let mut out = Object::new();
+    out.list_unless_empty("media", &media, |out, m| out.push_str(m));
+    out.text_unless_empty("language", crate::identity::clip(language.trim(), crate::identity::MAX_METADATA_BYTES));
+    let out = out.finish();
+    if out == "{}" { String::new() } else { out }
 }
 
 fn attachment(raw: Attachment, base: Option<&Url>) -> Option<Enclosure> {

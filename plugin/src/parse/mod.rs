@@ -5,15 +5,21 @@
 //! feed-rs changes them. Must not know records.
 
 mod atom;
+mod dtd;
 mod fields;
 mod json;
 mod media;
+mod more;
 mod outline;
+mod page;
+mod repair;
+mod required;
 mod rss;
 
 use url::Url;
 
 use crate::model::Feed;
+use crate::notes::{Code, Notes};
 
 /// Items of one document that are considered, in document order (Quivr's bound; years of history fit elsewhere).
 pub const MAX_ITEMS: usize = 1_000;
@@ -35,6 +41,8 @@ pub enum Stage {
     Truncated,
     /// It nests too deep.
     Depth,
+    /// Its own entities bring more than a feed can need.
+    Dtd,
 }
 
 impl Stage {
@@ -49,23 +57,31 @@ impl Stage {
             Self::Json => "json",
             Self::Truncated => "truncated",
             Self::Depth => "depth",
+            Self::Dtd => "dtd",
         }
     }
 }
 
 /// Why a document is not a feed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{} (stage {}, byte {position})", self.sentence(), self.stage.name())]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}{} (stage {}, byte {position})", self.sentence(), self.offered(), self.stage.name())]
 pub struct ParseError {
     /// At which step.
     pub stage: Stage,
     /// Byte position in the decoded document.
     pub position: u64,
+    /// Addresses of feeds that an HTML page offers.
+    pub feeds: Vec<String>,
 }
 
 impl ParseError {
     fn at(stage: Stage, position: u64) -> Self {
-        Self { stage, position }
+        Self { stage, position, feeds: Vec::new() }
+    }
+
+    /// The feeds that a page offers, as part of the sentence.
+    fn offered(&self) -> String {
+        if self.feeds.is_empty() { String::new() } else { format!("; it offers {}", self.feeds.join(", ")) }
     }
 
     /// What is wrong and what to do, without a word of the document.
@@ -80,39 +96,70 @@ impl ParseError {
             Stage::Json => "The feed is not valid JSON; tell the publisher",
             Stage::Truncated => "The feed ends too early, so no part of it is used; it is read again at the next poll",
             Stage::Depth => "The feed nests elements too deep to be read",
+            Stage::Dtd => "The document declares entities that bring more text than a feed can need, so it is refused",
         }
     }
 }
 
 /// Reads a whole document.
 ///
-/// `base` is the address that it came from.
+/// `base` is the address that it came from; what was odd about the document goes into `notes`.
 ///
 /// # Errors
 /// The step at which it turned out not to be a whole feed. Half a feed is never returned.
-pub fn read(document: &str, base: Option<&Url>) -> Result<Feed, ParseError> {
-    let start = document.trim_start();
-    match start.chars().next() {
-        None => Err(ParseError::at(Stage::Empty, 0)),
-        Some('{' | '[') => json::read(start, base),
-        Some('<') => {
-            if is_html(start) {
-                return Err(ParseError::at(Stage::Html, 0));
-            }
-            read_xml(start, base)
-        }
-        Some(_) => Err(ParseError::at(Stage::NotAFeed, 0)),
+pub fn read(document: &str, base: Option<&Url>, notes: &Notes) -> Result<Feed, ParseError> {
+    let clean = repair::control_characters(document, notes);
+    let (start, junk) = repair::junk_before(&clean);
+    if start.is_empty() {
+        return Err(ParseError::at(Stage::Empty, 0));
     }
+    // The first character decides, never a search: a JSON Feed may quote any markup.
+    if start.starts_with(['{', '[']) {
+        return json::read(start, base, notes);
+    }
+    if is_html(start) {
+        return Err(ParseError { feeds: page::feeds(start, base), ..ParseError::at(Stage::Html, 0) });
+    }
+    if !start.starts_with('<') {
+        return Err(ParseError::at(Stage::NotAFeed, 0));
+    }
+    if junk > 0 {
+        notes.add(Code::JunkBeforeDocument, Some(0), "");
+    }
+    read_xml(start, base, notes)
 }
 
-fn read_xml(document: &str, base: Option<&Url>) -> Result<Feed, ParseError> {
-    let outline = outline::read(document, base)?;
+/// What the repair ladder makes of a text; `None` where it changes nothing.
+#[must_use]
+pub fn repaired(text: &str, notes: &Notes) -> Option<String> {
+    repair::markup(text, notes)
+}
+
+/// Reads an XML document: as it stands where it is well-formed, else through the repair ladder, once.
+fn read_xml(document: &str, base: Option<&Url>, notes: &Notes) -> Result<Feed, ParseError> {
+    let first = Notes::default();
+    let repaired;
+    let (document, outline) = match outline::read(document, base, &first, false) {
+        Ok(outline) => {
+            notes.take(&first);
+            (document, outline)
+        }
+        Err(error) if matches!(error.stage, Stage::Dtd | Stage::Depth) => return Err(error),
+        Err(error) => match repair::markup(document, notes) {
+            Some(text) => {
+                repaired = text;
+                (repaired.as_str(), outline::read(&repaired, base, notes, true)?)
+            }
+            None => return Err(error),
+        },
+    };
     let mut feed = match outline.root.name.to_ascii_lowercase().as_str() {
-        "rss" | "rdf" | "channel" => rss::read(document, &outline),
-        "feed" | "entry" => atom::read(document, &outline),
-        "html" => return Err(ParseError::at(Stage::Html, 0)),
+        "rss" | "rdf" | "channel" => rss::read(document, &outline, notes),
+        "feed" | "entry" => atom::read(document, &outline, notes),
+        "html" => return Err(ParseError { feeds: page::feeds(document, base), ..ParseError::at(Stage::Html, 0) }),
         _ => return Err(ParseError::at(Stage::NotAFeed, 0)),
     };
+    required::check(&outline, &feed, notes);
     if media::is_wanted(document) {
         media::complete(&mut feed, document, &outline);
     }
@@ -122,6 +169,7 @@ fn read_xml(document: &str, base: Option<&Url>) -> Result<Feed, ParseError> {
 /// Whether a document starts as an HTML page does, which an XML reader would only call malformed.
 fn is_html(start: &str) -> bool {
     let mut rest = start;
+    let mut says_html = false;
     // Declarations and comments may stand before the doctype.
     for _ in 0..16 {
         rest = rest.trim_start();
@@ -129,6 +177,10 @@ fn is_html(start: &str) -> bool {
             rest.find("-->").map(|i| i + 3)
         } else if rest.starts_with("<?") {
             rest.find("?>").map(|i| i + 2)
+        } else if rest.get(..9).is_some_and(|d| d.eq_ignore_ascii_case("<!doctype")) {
+            // Some feeds carry a page's document type; the root element decides.
+            says_html |= rest.get(9..32).is_some_and(|d| d.trim_start().to_ascii_lowercase().starts_with("html"));
+            rest.find('>').map(|i| i + 1)
         } else {
             None
         };
@@ -138,8 +190,6 @@ fn is_html(start: &str) -> bool {
         }
     }
     let head: String = rest.chars().take(15).flat_map(char::to_lowercase).collect();
-    head.starts_with("<!doctype html")
-        || head.starts_with("<html")
-        || head.starts_with("<head")
-        || head.starts_with("<body")
+    let is_feed = ["<rss", "<rdf", "<feed", "<channel", "<atom:"].iter().any(|root| head.starts_with(root));
+    ["<html", "<head", "<body"].iter().any(|root| head.starts_with(root)) || (says_html && !is_feed)
 }

@@ -13,7 +13,9 @@ use quick_xml::events::{BytesStart, Event};
 use quick_xml::name::ResolveResult;
 use url::Url;
 
+use super::dtd::Entities;
 use super::{MAX_ITEMS, ParseError, Stage};
+use crate::notes::{Code, Notes};
 
 /// Elements whose children are fields of their own. The children of every other field are markup and stay in its text.
 const CONTAINERS: [&str; 9] =
@@ -33,6 +35,9 @@ const MAX_BASE_BYTES: usize = 8 * 1_024;
 
 /// Fields of one item or of the channel; a document with more is hostile, and the rest is passed over.
 const MAX_FIELDS: usize = 4_096;
+
+/// Bytes of a reference in an attribute.
+const MAX_REFERENCE_BYTES: usize = 64;
 
 /// Depth of nesting; deeper documents are refused (each level costs a name on the reader's stack).
 const MAX_DEPTH: usize = 512;
@@ -58,6 +63,8 @@ pub(super) enum Ns {
     Sy,
     /// XHTML.
     Xhtml,
+    /// Media RSS.
+    Media,
     /// Any other.
     Other,
 }
@@ -89,6 +96,7 @@ impl Ns {
             "www.itunes.com/dtds/podcast-1.0.dtd" | "example.com/dtds/podcast-1.0.dtd" => Self::Itunes,
             "purl.org/rss/1.0/modules/syndication" => Self::Sy,
             "www.w3.org/1999/xhtml" => Self::Xhtml,
+            "search.yahoo.com/mrss" => Self::Media,
             _ => Self::Other,
         }
     }
@@ -104,8 +112,14 @@ impl Ns {
             "itunes" => Self::Itunes,
             "sy" => Self::Sy,
             "xhtml" => Self::Xhtml,
+            "media" => Self::Media,
             _ => Self::Other,
         }
+    }
+
+    /// Whether its elements hold others that are fields of their own: modules that nobody else reads.
+    fn nests(self) -> bool {
+        matches!(self, Self::Media | Self::Itunes | Self::Other)
     }
 }
 
@@ -114,6 +128,10 @@ impl Ns {
 pub(super) struct Node<'d> {
     /// Namespace.
     pub(super) ns: Ns,
+    /// Its address, or the prefix that was never declared, where no reader of fields knows it.
+    pub(super) namespace: Option<Rc<str>>,
+    /// Where its tag begins.
+    pub(super) at: usize,
     /// Local name.
     pub(super) name: Cow<'d, str>,
     /// Attributes: qualified name and decoded value.
@@ -126,6 +144,8 @@ pub(super) struct Node<'d> {
     pub(super) element_count: usize,
     /// The inner markup has prefixed XHTML elements or CDATA, so it cannot be taken as it stands.
     pub(super) needs_rewrite: bool,
+    /// The document says the base address, here or further out.
+    pub(super) has_base: bool,
     /// The base address in force (`xml:base`).
     pub(super) base: Option<Rc<Url>>,
     /// Fields inside.
@@ -165,10 +185,8 @@ pub(super) struct Outline<'d> {
     pub(super) items: Vec<Node<'d>>,
     /// Items of the document, kept or not.
     pub(super) items_in_document: usize,
-    /// XML declarations that name an encoding: feed-rs would decode again what is decoded.
-    pub(super) declarations: Vec<Range<usize>>,
-    /// Values that feed-rs reads as durations: text of `duration` elements, attributes `start`, `end` and `time`.
-    pub(super) durations: Vec<Range<usize>>,
+    /// Where the root element ends.
+    pub(super) end: usize,
 }
 
 /// Where a piece of text came from.
@@ -232,51 +250,63 @@ impl<'d> TextBuilder<'d> {
     }
 }
 
-/// Reads a document that is decoded already.
+/// Reads a document that is decoded already. What stands behind the root element is passed over.
+///
+/// `lenient` takes attributes that are not well-formed for absent; else they are an error, so that they are repaired.
 ///
 /// # Errors
-/// Stage `xml` where it is not well-formed, `truncated` where it ends too early.
-pub(super) fn read<'d>(document: &'d str, base: Option<&Url>) -> Result<Outline<'d>, ParseError> {
-    Builder::new(document, base).run()
+/// Stage `xml` where it is not well-formed, `truncated` where it ends too early, `dtd` where its entities pass their bound.
+pub(super) fn read<'d>(
+    document: &'d str,
+    base: Option<&Url>,
+    notes: &Notes,
+    lenient: bool,
+) -> Result<Outline<'d>, ParseError> {
+    Builder::new(document, base, notes, lenient).run()
 }
 
-struct Builder<'d> {
+struct Builder<'d, 'n> {
+    notes: &'n Notes,
+    lenient: bool,
+    entities: Entities,
+    /// A namespace that nobody knows, but whose root element is that of a feed: it is read as the feed's own.
+    own_namespace: Option<(Rc<str>, Ns)>,
+    /// The namespace address that came last, since the next is mostly the same.
+    namespace: Option<Rc<str>>,
     document: &'d str,
     reader: NsReader<&'d [u8]>,
     base: Option<Rc<Url>>,
     nodes: usize,
-    /// Where the text of a `duration` element began.
-    duration_from: Option<usize>,
-    durations: Vec<Range<usize>>,
     stack: Vec<Open<'d>>,
     depth: usize,
     root: Option<Node<'d>>,
     root_namespace: Option<String>,
     items: Vec<Node<'d>>,
     items_in_document: usize,
-    declarations: Vec<Range<usize>>,
 }
 
-impl<'d> Builder<'d> {
-    fn new(document: &'d str, base: Option<&Url>) -> Self {
+impl<'d, 'n> Builder<'d, 'n> {
+    fn new(document: &'d str, base: Option<&Url>, notes: &'n Notes, lenient: bool) -> Self {
         let mut reader = NsReader::from_str(document);
         let config = reader.config_mut();
         config.expand_empty_elements = true;
         config.trim_markup_names_in_closing_tags = true;
         Self {
+            notes,
+            lenient,
+            entities: Entities::default(),
+            own_namespace: None,
+            namespace: None,
             document,
             reader,
             base: base.map(|b| Rc::new(b.clone())),
             nodes: 0,
-            duration_from: None,
-            durations: Vec::new(),
             stack: Vec::new(),
             depth: 0,
             root: None,
             root_namespace: None,
             items: Vec::new(),
             items_in_document: 0,
-            declarations: Vec::new(),
         }
     }
 
@@ -290,9 +320,27 @@ impl<'d> Builder<'d> {
                             if self.root.is_none() && self.stack.is_empty() && matches!(event, Event::Start(_)) {
                                 self.root_namespace = Some(address.as_ref().to_owned());
                             }
-                            Ns::of_address(address.as_ref())
+                            let ns = Ns::of_address(address.as_ref());
+                            let ns = match &self.own_namespace {
+                                Some((own, meant)) if ns == Ns::Other && **own == *address.as_ref() => *meant,
+                                _ => ns,
+                            };
+                            if ns.nests() && self.namespace.as_deref() != Some(address.as_ref()) {
+                                self.namespace = Some(address.as_ref().into());
+                            }
+                            ns
                         }
-                        ResolveResult::Unknown(prefix) => Ns::of_prefix(&prefix),
+                        ResolveResult::Unknown(prefix) => {
+                            let prefix = String::from_utf8_lossy(prefix.as_ref()).into_owned();
+                            if matches!(event, Event::Start(_)) {
+                                self.notes.add(Code::UndeclaredPrefix, Some(before), &prefix);
+                            }
+                            let ns = Ns::of_prefix(&prefix);
+                            if ns.nests() {
+                                self.namespace = Some(prefix.into());
+                            }
+                            ns
+                        }
                         ResolveResult::Unbound => Ns::Rss,
                     };
                     (namespace, event)
@@ -301,21 +349,22 @@ impl<'d> Builder<'d> {
             };
             match event {
                 Event::Start(start) => self.open(namespace, &start, before)?,
-                Event::End(_) => self.close(before),
+                Event::End(_) => {
+                    self.close(before);
+                    if self.depth == 0 {
+                        return self.finish();
+                    }
+                }
                 Event::Text(text) => self.text(text.xml10_content_cow(), Piece::Text),
                 Event::CData(data) => self.text(data.into_inner(), Piece::CData),
                 Event::GeneralRef(reference) => {
                     let name = reference.into_inner();
-                    self.text(resolve_reference(&name), Piece::Reference);
+                    let text = self.resolve_reference(&name, before)?;
+                    self.text(text, Piece::Reference);
                 }
-                Event::Decl(declaration) => {
-                    if declaration.encoding().is_some() {
-                        let end = self.position();
-                        self.declarations.push(before..end);
-                    }
-                }
+                Event::DocType(doctype) => self.entities.read(&doctype.into_inner()),
                 Event::Eof => return self.finish(),
-                Event::Comment(_) | Event::PI(_) | Event::DocType(_) | Event::Empty(_) => {}
+                Event::Decl(_) | Event::Comment(_) | Event::PI(_) | Event::Empty(_) => {}
             }
         }
     }
@@ -336,16 +385,12 @@ impl<'d> Builder<'d> {
     }
 
     fn open(&mut self, ns: Ns, start: &BytesStart<'d>, before: usize) -> Result<(), ParseError> {
-        self.end_duration(before);
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return Err(ParseError::at(Stage::Depth, before as u64));
         }
         let local = start.local_name();
-        if local.as_ref().eq_ignore_ascii_case("duration") {
-            self.duration_from = Some(self.position());
-        }
-        self.note_durations(start);
+        let ns = if ns == Ns::Other && self.depth == 1 { self.root_meant(local.as_ref(), before) } else { ns };
         if let Some(parent) = self.stack.last_mut() {
             parent.node.element_count += 1;
             parent.node.needs_rewrite |= ns == Ns::Xhtml && start.name().prefix().is_some();
@@ -355,32 +400,56 @@ impl<'d> Builder<'d> {
         }
         self.nodes += 1;
         let mut base = self.stack.last().map_or_else(|| self.base.clone(), |o| o.base.clone());
+        let mut has_base = self.stack.last().is_some_and(|o| o.node.has_base);
         let mut attributes = Vec::new();
-        for attribute in start.attributes().with_checks(false).flatten().take(MAX_ATTRIBUTES) {
-            let value = unescape_attribute(&attribute.value);
+        for attribute in start.attributes().with_checks(false).take(MAX_ATTRIBUTES) {
+            let attribute = match attribute {
+                Ok(attribute) => attribute,
+                Err(_) if self.lenient => continue,
+                Err(_) => return Err(ParseError::at(Stage::Xml, before as u64)),
+            };
+            let value = self.unescape_attribute(&attribute.value, before)?;
             let key = attribute.key.as_ref();
             if key.eq_ignore_ascii_case("xml:base") && value.len() <= MAX_BASE_BYTES {
                 let joined = match &base {
                     Some(outer) => outer.join(value.trim()).ok(),
                     None => Url::parse(value.trim()).ok(),
                 };
+                has_base |= joined.is_some();
                 base = joined.map(Rc::new).or(base);
             }
             attributes.push((Cow::Owned(key.to_owned()), value));
         }
         let node = Node {
             ns,
+            namespace: self.namespace.clone().filter(|_| ns.nests()),
+            at: before,
             name: Cow::Owned(local.as_ref().to_owned()),
             attributes,
             text: Cow::Borrowed(""),
             inner: self.position()..self.position(),
             element_count: 0,
             needs_rewrite: false,
+            has_base,
             base: base.clone(),
             children: Vec::new(),
         };
         self.stack.push(Open { node, text: TextBuilder::default(), base });
         Ok(())
+    }
+
+    /// The namespace that a root element of an unknown one is meant to have.
+    fn root_meant(&mut self, local: &str, at: usize) -> Ns {
+        let meant = match local.to_ascii_lowercase().as_str() {
+            "feed" | "entry" => Ns::Atom,
+            "rss" | "rdf" | "channel" => Ns::Rss,
+            _ => return Ns::Other,
+        };
+        if let Some(address) = self.root_namespace.as_deref() {
+            self.notes.add(Code::UnknownNamespace, Some(at), address);
+            self.own_namespace = Some((address.into(), meant));
+        }
+        meant
     }
 
     /// Whether an element that just opened is a field, and there is room for it.
@@ -393,7 +462,9 @@ impl<'d> Builder<'d> {
             return self.items.len() < MAX_ITEMS;
         }
         let Some(parent) = self.stack.last() else { return true };
-        let contains = self.stack.len() == 1 || CONTAINERS.iter().any(|c| parent.node.name.eq_ignore_ascii_case(c));
+        let contains = self.stack.len() == 1
+            || parent.node.ns.nests()
+            || CONTAINERS.iter().any(|c| parent.node.name.eq_ignore_ascii_case(c));
         contains && self.nodes < MAX_NODES && parent.node.children.len() < MAX_FIELDS
     }
 
@@ -402,33 +473,66 @@ impl<'d> Builder<'d> {
         let named = matches!(ns, Ns::Rss | Ns::Atom | Ns::Other) && matches!(local, "item" | "entry");
         let in_place = match self.stack.as_slice() {
             [_root] => true,
-            [_root, channel] => channel.node.name.eq_ignore_ascii_case("channel"),
+            // RSS 1.1 puts them into `items`.
+            [_root, parent] => ["channel", "items"].iter().any(|n| parent.node.name.eq_ignore_ascii_case(n)),
             _ => false,
         };
         named && in_place
     }
 
-    /// The text of a `duration` element ends at the next tag.
-    fn end_duration(&mut self, at: usize) {
-        if let Some(from) = self.duration_from.take() {
-            self.durations.push(from..at);
+    /// The characters behind `&name;`: those that the document declares, those of XML, else those of HTML, else the
+    /// reference as it stands.
+    fn resolve_reference(&self, name: &str, at: usize) -> Result<Cow<'d, str>, ParseError> {
+        if let Some(number) = name.strip_prefix('#') {
+            // A reference to what is no character of XML (section 2.2) stands for nothing.
+            let character = crate::html::entities::numeric(number)
+                .filter(|c| *c != '\u{FFFD}' && (!c.is_control() || c.is_whitespace()));
+            if character.is_none() {
+                self.notes.add(Code::BadCharacterReferences, Some(at), "");
+            }
+            return Ok(Cow::Owned(character.map(String::from).unwrap_or_default()));
         }
+        if let Some(declared) = self.entities.get(name) {
+            return declared.map(|text| Cow::Owned(text.to_owned())).map_err(|_| ParseError::at(Stage::Dtd, at as u64));
+        }
+        let characters = crate::html::entities::named(name);
+        if !matches!(name, "lt" | "gt" | "amp" | "quot" | "apos") {
+            // Names of entities are ASCII and short; what is longer is somebody's text.
+            let shown = if name.len() <= 32 && name.is_ascii() { name } else { "" };
+            self.notes.add(Code::UnknownEntities, Some(at), shown);
+        }
+        Ok(match characters {
+            Some(characters) => Cow::Borrowed(characters),
+            None => Cow::Owned(format!("&{name};")),
+        })
     }
 
-    /// The places of attributes that feed-rs reads as durations.
-    fn note_durations(&mut self, start: &BytesStart<'d>) {
-        if self.stack.is_empty() || memchr::memchr(b'=', start.attributes_raw().as_bytes()).is_none() {
-            return;
-        }
-        for attribute in start.attributes().with_checks(false).flatten().take(MAX_ATTRIBUTES) {
-            if matches!(attribute.key.as_ref(), "start" | "end" | "time")
-                && let Cow::Borrowed(value) = attribute.value
-            {
-                // The value is a slice of the document, so its place follows from its address.
-                let from = (value.as_ptr() as usize).wrapping_sub(self.document.as_ptr() as usize);
-                self.durations.push(from..from.saturating_add(value.len()));
+    /// An attribute's value with its references resolved; what is none stays as it stands. HTML's references without a
+    /// semicolon are not read: in an address `&copy=` is a parameter.
+    fn unescape_attribute(&self, value: &str, at: usize) -> Result<String, ParseError> {
+        let mut out = String::with_capacity(value.len());
+        let mut rest = value;
+        while let Some(place) = memchr::memchr(b'&', rest.as_bytes()) {
+            let (before, reference) = rest.split_at_checked(place).unwrap_or((rest, ""));
+            out.push_str(before);
+            let end = reference.bytes().take(MAX_REFERENCE_BYTES).position(|b| b == b';');
+            let name = end.and_then(|end| reference.get(1..end)).filter(|name| {
+                !name.is_empty()
+                    && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'#' | b'.' | b'-' | b'_'))
+            });
+            match name {
+                Some(name) => {
+                    out.push_str(&self.resolve_reference(name, at)?);
+                    rest = reference.get(name.len() + 2..).unwrap_or("");
+                }
+                None => {
+                    out.push('&');
+                    rest = reference.get(1..).unwrap_or("");
+                }
             }
         }
+        out.push_str(rest);
+        Ok(out)
     }
 
     fn text(&mut self, piece: Cow<'d, str>, kind: Piece) {
@@ -442,7 +546,6 @@ impl<'d> Builder<'d> {
     }
 
     fn close(&mut self, before: usize) {
-        self.end_duration(before);
         let is_node = self.depth == self.stack.len();
         self.depth = self.depth.saturating_sub(1);
         if !is_node {
@@ -471,13 +574,15 @@ impl<'d> Builder<'d> {
             return Err(ParseError::at(Stage::Truncated, position));
         }
         let root = self.root.ok_or_else(|| ParseError::at(Stage::NotAFeed, 0))?;
+        if let Some(at) = junk(self.document.get(usize::try_from(position).unwrap_or(0)..).unwrap_or("")) {
+            self.notes.add(Code::JunkAfterDocument, usize::try_from(position).ok().map(|p| p + at), "");
+        }
         Ok(Outline {
             root,
             root_namespace: self.root_namespace,
             items: self.items,
             items_in_document: self.items_in_document,
-            declarations: self.declarations,
-            durations: self.durations,
+            end: usize::try_from(position).unwrap_or(usize::MAX),
         })
     }
 }
@@ -497,24 +602,22 @@ impl<'d> XmlText<'d> for quick_xml::events::BytesText<'d> {
     }
 }
 
-/// The characters behind `&name;`: those of XML, else those of HTML, else the reference as it stands.
-fn resolve_reference(name: &str) -> Cow<'static, str> {
-    if let Some(number) = name.strip_prefix('#') {
-        // A reference to what is no character of XML (section 2.2) stands for nothing.
-        let character = crate::html::entities::numeric(number)
-            .filter(|c| *c != '\u{FFFD}' && (!c.is_control() || c.is_whitespace()));
-        return Cow::Owned(character.map(String::from).unwrap_or_default());
+/// Where something begins behind the root element that may not stand there: anything but white space, comments and
+/// instructions (XML 1.0, section 2.8).
+fn junk(rest: &str) -> Option<usize> {
+    let mut tail = rest;
+    loop {
+        tail = tail.trim_start();
+        let end = if tail.starts_with("<!--") {
+            tail.find("-->").map(|at| at + 3)
+        } else if tail.starts_with("<?") {
+            tail.find("?>").map(|at| at + 2)
+        } else {
+            None
+        };
+        match end.and_then(|at| tail.get(at..)) {
+            Some(next) => tail = next,
+            None => return (!tail.is_empty()).then(|| rest.len() - tail.len()),
+        }
     }
-    match crate::html::entities::named(name) {
-        Some(characters) => Cow::Owned(characters.to_owned()),
-        None => Cow::Owned(format!("&{name};")),
-    }
-}
-
-/// An attribute's value with its references resolved; one that cannot be resolved stays as it stands.
-fn unescape_attribute(value: &str) -> String {
-    if memchr::memchr(b'&', value.as_bytes()).is_none() {
-        return value.to_owned();
-    }
-    crate::html::entities::decode(value).into_owned()
 }

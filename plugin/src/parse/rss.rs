@@ -3,25 +3,38 @@
 //! Owns which element of these dialects is which field. Sources: RSS 2.0 (rssboard.org), RSS 1.0 and its modules
 //! Dublin Core, Content and Syndication, the iTunes podcast tags. Must not know Atom feeds or records.
 
-use super::fields::{add_category, add_link, address, atom_text, base_address, enclosure, person, rss_text};
+use super::fields::{Source, add_category, add_link, address, enclosure, language_tag, person, rss_text};
+use super::more;
 use super::outline::{Node, Ns, Outline};
 use crate::contract::Weekday;
-use crate::date;
 use crate::model::{Author, Dialect, Feed, FeedMeta, IdOrigin, Item, Pace, Text};
+use crate::notes::Notes;
 
 /// Periods of the syndication module in seconds; a month is 30 days, a year 365.
 const PERIODS: [(&str, u64); 5] =
     [("hourly", 3_600), ("daily", 86_400), ("weekly", 604_800), ("monthly", 2_592_000), ("yearly", 31_536_000)];
 
-pub(super) fn read(document: &str, outline: &Outline<'_>) -> Feed {
+pub(super) fn read(document: &str, outline: &Outline<'_>, notes: &Notes) -> Feed {
     let root = &outline.root;
     let channel = root.first(Ns::Rss, "channel").unwrap_or(root);
     let (dialect, version) = version(outline);
+    let meta = FeedMeta { declared: declared(root, &version), ..meta(document, channel, dialect, version) };
+    let source = Source { document, notes, feed_link: &meta.link };
     Feed {
-        meta: meta(document, channel, dialect, version),
         pace: pace(channel),
-        items: outline.items.iter().map(|node| item(document, node, dialect)).collect(),
+        items: outline.items.iter().map(|node| item(&source, node, dialect)).collect(),
+        meta,
         items_in_document: outline.items_in_document,
+    }
+}
+
+/// What the document says that it is.
+fn declared(root: &Node<'_>, version: &str) -> String {
+    match root.name.to_ascii_lowercase().as_str() {
+        "rss" | "rdf" if !version.is_empty() => format!("rss-{version}"),
+        "rss" => "rss".to_owned(),
+        _ if version == "1.1" => "rss-1.1".to_owned(),
+        _ => format!("unknown:{}", root.name),
     }
 }
 
@@ -32,6 +45,9 @@ fn version(outline: &Outline<'_>) -> (Dialect, String) {
             && outline.items.iter().all(|i| i.attribute("rdf:about").is_none())
             && root.first(Ns::Rss, "channel").is_some_and(|c| c.attribute("rdf:about").is_none());
         return if netscape { (Dialect::Rss09, "0.90".to_owned()) } else { (Dialect::Rss10, "1.0".to_owned()) };
+    }
+    if outline.root_namespace.as_deref().is_some_and(|n| n.contains("purl.org/net/rss1.1")) {
+        return (Dialect::Rss10, "1.1".to_owned());
     }
     let declared = root.attribute("version").unwrap_or("").trim().to_owned();
     let dialect = if declared.starts_with("0.") { Dialect::Rss09 } else { Dialect::Rss20 };
@@ -56,9 +72,10 @@ fn meta(document: &str, channel: &Node<'_>, dialect: Dialect, version: String) -
         language: channel
             .text_of(Ns::Rss, "language")
             .or_else(|| channel.text_of(Ns::Dc, "language"))
-            .unwrap_or("")
-            .to_owned(),
+            .map(language_tag)
+            .unwrap_or_default(),
         icon: icon.map(|i| address(i, base)).unwrap_or_default(),
+        declared: String::new(),
     }
 }
 
@@ -70,8 +87,8 @@ fn alternate(node: &Node<'_>) -> Option<String> {
         .find(|h| !h.is_empty())
 }
 
-fn item(document: &str, node: &Node<'_>, dialect: Dialect) -> Item {
-    let text = |ns, name| node.first(ns, name).map(|n| rss_text(document, n)).filter(|t| !t.raw.trim().is_empty());
+fn item(source: &Source<'_>, node: &Node<'_>, dialect: Dialect) -> Item {
+    let text = |ns, name| node.first(ns, name).map(|n| source.rss_text(n)).filter(|t| !t.raw.trim().is_empty());
     let (guid, guid_origin, permalink) = guid(node);
     let link = link(node, permalink);
     let (guid, guid_origin) = if guid.is_empty() && dialect != Dialect::Rss20 {
@@ -81,8 +98,8 @@ fn item(document: &str, node: &Node<'_>, dialect: Dialect) -> Item {
     } else {
         (guid, guid_origin)
     };
-    let dc_date = node.text_of(Ns::Dc, "date").and_then(date::parse);
-    let date_of = |ns, name| node.text_of(ns, name).and_then(date::parse);
+    let date_of = |ns, name| node.all(ns, name).find_map(|n| source.date(n));
+    let dc_date = date_of(Ns::Dc, "date");
     let published = date_of(Ns::Rss, "pubDate")
         .or(dc_date)
         .or_else(|| date_of(Ns::DcTerms, "issued"))
@@ -94,27 +111,30 @@ fn item(document: &str, node: &Node<'_>, dialect: Dialect) -> Item {
         guid,
         guid_origin,
         links,
+        base_url: source.base_address(node, &link),
+        more: more::item(node),
         link,
         title: text(Ns::Rss, "title").or_else(|| text(Ns::Dc, "title")).unwrap_or_default(),
         content: text(Ns::Content, "encoded")
-            .or_else(|| node.first(Ns::Atom, "content").map(|n| atom_text(document, n)))
+            .or_else(|| node.first(Ns::Atom, "content").map(|n| source.atom_text(n)))
+            .or_else(|| text(Ns::Rss, "encoded"))
             .unwrap_or_default(),
-        summary: description(document, node),
+        summary: description(source, node),
         authors: authors(node),
         published,
         updated,
         categories: categories(node),
         enclosures: node.all(Ns::Rss, "enclosure").filter_map(|e| enclosure(e, "url")).collect(),
-        base_url: base_address(node.base.as_deref()),
     }
 }
 
-fn description(document: &str, node: &Node<'_>) -> Text {
+fn description(source: &Source<'_>, node: &Node<'_>) -> Text {
     [(Ns::Rss, "description"), (Ns::Dc, "description"), (Ns::Atom, "summary"), (Ns::Itunes, "summary")]
         .into_iter()
         .filter_map(|(ns, name)| node.first(ns, name))
-        .map(|n| if n.ns == Ns::Atom { atom_text(document, n) } else { rss_text(document, n) })
+        .map(|n| if n.ns == Ns::Atom { source.atom_text(n) } else { source.rss_text(n) })
         .find(|t| !t.raw.trim().is_empty())
+        .or_else(|| source.media_description(node))
         .unwrap_or_default()
 }
 

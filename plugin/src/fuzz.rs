@@ -1,0 +1,136 @@
+//! What must hold for any bytes in a feed's place: plain functions, run over stored documents by the tests and over
+//! invented ones by cargo-fuzz (`make fuzz`).
+//!
+//! Owns the statements, not the input. A body returns quietly or panics; a panic is a fault of the code it calls.
+
+use crate::contract::{Header, Http, HttpFailure, HttpRequest, HttpResponse, Invocation, Page};
+use crate::fetch::fetch;
+use crate::notes::Notes;
+use crate::{date, decode, parse};
+
+/// A statement about any bytes.
+pub type Body = fn(&[u8]);
+
+/// Every body with its name.
+pub const BODIES: [(&str, Body); 5] =
+    [("decode", decoding), ("repair", repairing), ("date", dates), ("parse", parsing), ("fetch", fetching)];
+
+fn hold(promise: bool, what: &str) {
+    assert!(promise, "{what}");
+}
+
+/// Decoding: some text comes of any bytes; UTF-8 stays what it is.
+pub fn decoding(data: &[u8]) {
+    for charset in [None, Some("windows-1251"), Some("utf-16"), Some("no such")] {
+        let notes = Notes::default();
+        let text = decode::decode(data.to_vec(), charset, &notes);
+        let is_plain = !data.is_ascii() && !data.starts_with(b"\xEF\xBB\xBF") && !data.contains(&0);
+        if is_plain && std::str::from_utf8(data).is_ok() {
+            hold(text.as_bytes() == data, "UTF-8 stays what it is");
+        }
+    }
+}
+
+/// The repair ladder: what was repaired needs no repair, and no note comes of nothing.
+pub fn repairing(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let notes = Notes::default();
+    match parse::repaired(&text, &notes) {
+        Some(repaired) => {
+            hold(!notes.list().is_empty(), "a repair is noted");
+            hold(parse::repaired(&repaired, &Notes::default()).is_none(), "a repaired document needs no repair");
+        }
+        None => hold(notes.list().is_empty(), "no note without a repair"),
+    }
+}
+
+/// Dates: what is read can be written and is read again as the same.
+pub fn dates(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    if let Some(read) = date::read(&text) {
+        let written = date::rfc3339(read.seconds);
+        let again = date::read(&written);
+        hold(again == Some(date::Date { seconds: read.seconds, zone_guessed: false }), "a written date is the same");
+    }
+}
+
+/// Every dialect: a feed or a refusal with its stage, within the bounds.
+pub fn parsing(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let base = url::Url::parse("https://feeds.example.org/dir/feed").ok();
+    let notes = Notes::default();
+    match parse::read(&text, base.as_ref(), &notes) {
+        Ok(feed) => {
+            hold(feed.items.len() <= parse::MAX_ITEMS, "no more items than the bound");
+            hold(feed.items.len() <= feed.items_in_document, "no item that is not in the document");
+        }
+        Err(error) => hold(error.to_string().contains("stage"), "a refusal names its stage"),
+    }
+}
+
+struct Serves<'d>(&'d [u8]);
+
+impl Http for Serves<'_> {
+    fn send(&mut self, _request: &HttpRequest) -> Result<HttpResponse, HttpFailure> {
+        Ok(HttpResponse {
+            status: 200,
+            headers: vec![Header { name: "content-type".to_owned(), value: b"text/xml".to_vec() }],
+            body: self.0.to_vec(),
+            final_url: "https://feeds.example.org/dir/feed".to_owned(),
+            ..HttpResponse::default()
+        })
+    }
+}
+
+/// All pages of one run; the checkpoint behind the last.
+fn run(document: &[u8], mut checkpoint: Option<String>) -> Option<(Vec<Page>, Option<String>)> {
+    let mut pages = Vec::new();
+    loop {
+        let call = Invocation {
+            kind: "rss".to_owned(),
+            config: "{\"url\":\"https://feeds.example.org/dir/feed\",\"honor_ttl\":false}".to_owned(),
+            checkpoint: checkpoint.clone(),
+            now: "2026-09-28T12:00:00Z".to_owned(),
+            page_in_run: u32::try_from(pages.len()).unwrap_or(u32::MAX),
+            ..Invocation::default()
+        };
+        let page = fetch(&mut Serves(document), &call).ok()?;
+        hold(page.checkpoint != checkpoint.clone().unwrap_or_default() || !page.more, "a page with more moves on");
+        checkpoint = Some(page.checkpoint.clone());
+        let more = page.more;
+        pages.push(page);
+        if !more {
+            return Some((pages, checkpoint));
+        }
+    }
+}
+
+/// A whole poll: it ends, a second one of the same document brings nothing, and a document in UTF-16 brings the same.
+pub fn fetching(data: &[u8]) {
+    let Some((pages, checkpoint)) = run(data, None) else { return };
+    let items: Vec<_> = pages.iter().flat_map(|p| &p.items).collect();
+    for item in &items {
+        hold(
+            !item.record_key.is_empty() && item.record_key.len() <= crate::identity::MAX_KEY_BYTES,
+            "keys are bounded",
+        );
+        hold(!item.parts.is_empty() && item.parts.iter().all(|p| !p.text.contains('\0')), "parts are texts");
+        for extension in &item.extensions {
+            hold(serde_json::from_str::<serde_json::Value>(&extension.data).is_ok(), "extensions are JSON");
+        }
+    }
+    let (again, _) = run(data, checkpoint).unwrap_or_default();
+    // A policy that switched at the second look sends records on under new keys; nothing else may come.
+    let new = again.iter().flat_map(|p| &p.items).filter(|i| i.previous_key.is_none()).count();
+    hold(new == 0, "the same document twice brings nothing new");
+    // A NUL behind the mark of UTF-16 would make it that of UTF-32.
+    if let Ok(text) = std::str::from_utf8(data)
+        && !data.contains(&0)
+        && decode::decode(data.to_vec(), None, &Notes::default()) == text
+    {
+        let wide: Vec<u8> = [0xFF, 0xFE].into_iter().chain(text.encode_utf16().flat_map(u16::to_le_bytes)).collect();
+        let twin = run(&wide, None).map(|(pages, _)| pages).unwrap_or_default();
+        let twins: Vec<_> = twin.iter().flat_map(|p| &p.items).collect();
+        hold(twins == items, "another encoding changes no record");
+    }
+}
