@@ -5,7 +5,7 @@ CARGO := cargo
 WASM := target/wasm32-unknown-unknown/release
 OUT := target/release
 # Crates with fuzz targets; each is a workspace of its own.
-FUZZ_CRATES := host-shim
+FUZZ_CRATES := host-shim plugin
 
 .PHONY: help setup plugin build demo run bench chaos fuzz verify fmt clippy test imports docs audit clean
 
@@ -60,13 +60,13 @@ docs:
 	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --quiet --release --no-deps --workspace
 
 bench: plugin ## one poll in the sandbox against natively and bare parsers, as ratios of one run
-	@$(CARGO) bench --locked --workspace --bench poll --profile release
+	@$(CARGO) bench --locked --workspace --bench poll --bench tolerance --profile release
 
 fuzz: setup ## invent input for each fuzz body for FUZZ_SECONDS (60) with cargo-fuzz
 	@command -v cargo-fuzz >/dev/null || { echo "fuzz: installing cargo-fuzz, which drives LLVM's fuzzer"; $(CARGO) install --locked --quiet cargo-fuzz; }
 	@for crate in $(FUZZ_CRATES); do for body in $$(cd $$crate && $(CARGO) fuzz list); do \
 	  echo "fuzz: $$crate $$body"; mkdir -p target/fuzz-corpus/$$body; \
-	  (cd $$crate && RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run --sanitizer none $$body $(CURDIR)/target/fuzz-corpus/$$body $(CURDIR)/fixtures/corpus/$$body -- \
+	  (cd $$crate && RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run --sanitizer none $$body $(CURDIR)/target/fuzz-corpus/$$body $$(for seeds in corpus/$$body odd feeds; do [ ! -d $(CURDIR)/fixtures/$$seeds ] || echo $(CURDIR)/fixtures/$$seeds; done) -- \
 	    -max_total_time=$${FUZZ_SECONDS:-60} -max_len=65536 -verbosity=0) || exit 1; done; done
 
 audit: setup ## licences, bans, duplicate versions (cargo-deny)

@@ -174,8 +174,12 @@ pub fn lossy(feed: &Feed) -> Option<Switch> {
 pub fn volatile(feed: &Feed, known: &HashSet<&str>, state: &mut State) -> Option<Switch> {
     let marks: Vec<String> = feed.items.iter().map(mark).collect();
     let before: HashSet<String> = chunks(&state.contents).map(str::to_owned).collect();
-    let keys: Vec<String> =
-        feed.items.iter().map(|i| identity::record_key(&Metadata::of(i), i, Policy::Guid).0).collect();
+    // Only guids can be volatile; what is known by its content takes long to name, and keeps its name anyway.
+    let key = |i: &Item| match i.guid.is_empty() {
+        true => String::new(),
+        false => identity::record_key(&Metadata::of(i), i, Policy::Guid).0,
+    };
+    let keys: Vec<String> = feed.items.iter().map(key).collect();
     let is_new = |at: usize| keys.get(at).is_some_and(|k| !known.contains(identity::short_key(k).as_str()));
     let new: Vec<usize> =
         (0..keys.len()).filter(|at| feed.items.get(*at).is_some_and(|i| !i.guid.is_empty()) && is_new(*at)).collect();
@@ -192,7 +196,7 @@ pub fn volatile(feed: &Feed, known: &HashSet<&str>, state: &mut State) -> Option
     state.trail.clear();
     if strike {
         let mut bytes = 0;
-        for (mark, key) in marks.into_iter().zip(keys) {
+        for (mark, key) in marks.into_iter().zip(keys).filter(|(_, key)| !key.is_empty()) {
             bytes += key.len() + MARK + 8;
             if bytes > MAX_TRAIL_BYTES {
                 break;

@@ -1,6 +1,7 @@
 //! Character references of HTML (WHATWG HTML, section 13.2.5.72 to 13.2.5.80).
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 /// The longest name that is looked up; the longest of HTML has 31 letters.
@@ -106,12 +107,10 @@ const COMMON: [(&str, &str); 253] = [
     ("zwj", "\u{200d}"), ("zwnj", "\u{200c}"),
 ];
 
-/// All names of the standard in their order: the table comes in another one, and is only sorted when a rare name is met.
-static BY_NAME: LazyLock<Vec<(&'static str, &'static str)>> = LazyLock::new(|| {
+/// All names of the standard; the table is only made when a rare name is met.
+static BY_NAME: LazyLock<HashMap<&'static str, &'static str>> = LazyLock::new(|| {
     let bare = |e: &'static entities::Entity| e.entity.strip_prefix('&')?.strip_suffix(';').map(|n| (n, e.characters));
-    let mut index: Vec<_> = entities::ENTITIES.iter().filter_map(bare).collect();
-    index.sort_unstable();
-    index
+    entities::ENTITIES.iter().filter_map(bare).collect()
 });
 
 /// Where in [`COMMON`] the names with a first letter begin; the entry behind it tells where they end.
@@ -145,8 +144,7 @@ pub fn named(name: &str) -> Option<&'static str> {
     if let Some(characters) = common(name) {
         return Some(characters);
     }
-    let at = BY_NAME.binary_search_by(|(n, _)| (*n).cmp(name)).ok()?;
-    BY_NAME.get(at).map(|(_, characters)| *characters)
+    BY_NAME.get(name).copied()
 }
 
 /// Decodes every character reference of a text; what is none stays as it stands.
@@ -178,6 +176,14 @@ fn decode_with(text: &str, in_attribute: bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// The longest name without semicolon that a text begins with; a handful share its first letter.
+fn longest_without_semicolon(text: &str) -> Option<&'static str> {
+    let letter = text.as_bytes().first()?;
+    let from = WITHOUT_SEMICOLON.partition_point(|n| n.as_bytes().first().is_some_and(|first| first < letter));
+    let candidates = WITHOUT_SEMICOLON.get(from..)?.iter().take_while(|n| n.as_bytes().first() == Some(letter));
+    candidates.filter(|n| text.starts_with(**n)).max_by_key(|n| n.len()).copied()
+}
+
 /// Decodes the reference at the start of `text`, which begins with `&`; returns the bytes used, at least one.
 fn one(text: &str, in_attribute: bool, out: &mut String) -> usize {
     let body = text.get(1..).unwrap_or("");
@@ -201,7 +207,7 @@ fn one(text: &str, in_attribute: bool, out: &mut String) -> usize {
         out.push_str(characters);
         return 2 + length;
     }
-    let longest = (2..=length.min(6)).rev().find_map(|n| name.get(..n).filter(|p| WITHOUT_SEMICOLON.contains(p)));
+    let longest = longest_without_semicolon(name);
     let goes_on = |prefix: &str| {
         body.as_bytes().get(prefix.len()).is_some_and(|next| next.is_ascii_alphanumeric() || *next == b'=')
     };
@@ -222,6 +228,11 @@ mod tests {
 
     /// Values from the table of the HTML standard (section 13.5).
     #[test]
+    fn names_without_semicolon_stand_in_order() {
+        assert!(WITHOUT_SEMICOLON.is_sorted());
+    }
+
+    #[test]
     fn names_are_found_by_search() {
         for (name, characters) in [
             ("amp", "&"),
@@ -235,7 +246,10 @@ mod tests {
         }
         assert_eq!(named("nosuch"), None);
         assert!(COMMON.is_sorted());
-        assert!(COMMON.iter().all(|pair| BY_NAME.binary_search(pair).is_ok()), "both tables say the same");
+        assert!(
+            COMMON.iter().all(|(name, characters)| BY_NAME.get(name) == Some(characters)),
+            "both tables say the same"
+        );
         assert!(WITHOUT_SEMICOLON.iter().all(|n| named(n).is_some()));
     }
 

@@ -103,18 +103,18 @@ impl Ns {
 
     /// The namespace that a prefix usually stands for, where the document forgot to declare it.
     fn of_prefix(prefix: &str) -> Self {
-        match prefix.to_ascii_lowercase().as_str() {
-            "atom" => Self::Atom,
-            "rdf" => Self::Rdf,
-            "content" => Self::Content,
-            "dc" => Self::Dc,
-            "dcterms" => Self::DcTerms,
-            "itunes" => Self::Itunes,
-            "sy" => Self::Sy,
-            "xhtml" => Self::Xhtml,
-            "media" => Self::Media,
-            _ => Self::Other,
-        }
+        const PREFIXES: [(&str, Ns); 9] = [
+            ("atom", Ns::Atom),
+            ("rdf", Ns::Rdf),
+            ("content", Ns::Content),
+            ("dc", Ns::Dc),
+            ("dcterms", Ns::DcTerms),
+            ("itunes", Ns::Itunes),
+            ("sy", Ns::Sy),
+            ("xhtml", Ns::Xhtml),
+            ("media", Ns::Media),
+        ];
+        PREFIXES.iter().find(|(name, _)| name.eq_ignore_ascii_case(prefix)).map_or(Self::Other, |(_, ns)| *ns)
     }
 
     /// Whether its elements hold others that are fields of their own: modules that nobody else reads.
@@ -269,6 +269,8 @@ struct Builder<'d, 'n> {
     notes: &'n Notes,
     lenient: bool,
     entities: Entities,
+    /// Addresses that came up, with what they stand for.
+    addresses: Vec<(String, Ns)>,
     /// A namespace that nobody knows, but whose root element is that of a feed: it is read as the feed's own.
     own_namespace: Option<(Rc<str>, Ns)>,
     /// The namespace address that came last, since the next is mostly the same.
@@ -295,6 +297,7 @@ impl<'d, 'n> Builder<'d, 'n> {
             notes,
             lenient,
             entities: Entities::default(),
+            addresses: Vec::new(),
             own_namespace: None,
             namespace: None,
             document,
@@ -320,7 +323,7 @@ impl<'d, 'n> Builder<'d, 'n> {
                             if self.root.is_none() && self.stack.is_empty() && matches!(event, Event::Start(_)) {
                                 self.root_namespace = Some(address.as_ref().to_owned());
                             }
-                            let ns = Ns::of_address(address.as_ref());
+                            let ns = known(&mut self.addresses, address.as_ref());
                             let ns = match &self.own_namespace {
                                 Some((own, meant)) if ns == Ns::Other && **own == *address.as_ref() => *meant,
                                 _ => ns,
@@ -331,12 +334,12 @@ impl<'d, 'n> Builder<'d, 'n> {
                             ns
                         }
                         ResolveResult::Unknown(prefix) => {
-                            let prefix = String::from_utf8_lossy(prefix.as_ref()).into_owned();
+                            let prefix = std::str::from_utf8(prefix.as_ref()).unwrap_or("");
                             if matches!(event, Event::Start(_)) {
-                                self.notes.add(Code::UndeclaredPrefix, Some(before), &prefix);
+                                self.notes.add(Code::UndeclaredPrefix, Some(before), prefix);
                             }
-                            let ns = Ns::of_prefix(&prefix);
-                            if ns.nests() {
+                            let ns = Ns::of_prefix(prefix);
+                            if ns.nests() && self.namespace.as_deref() != Some(prefix) {
                                 self.namespace = Some(prefix.into());
                             }
                             ns
@@ -359,7 +362,8 @@ impl<'d, 'n> Builder<'d, 'n> {
                 Event::CData(data) => self.text(data.into_inner(), Piece::CData),
                 Event::GeneralRef(reference) => {
                     let name = reference.into_inner();
-                    let text = self.resolve_reference(&name, before)?;
+                    let written = self.document.get(before..self.position()).unwrap_or("");
+                    let text = self.resolve_reference(&name, before)?.unwrap_or(Cow::Borrowed(written));
                     self.text(text, Piece::Reference);
                 }
                 Event::DocType(doctype) => self.entities.read(&doctype.into_inner()),
@@ -480,9 +484,9 @@ impl<'d, 'n> Builder<'d, 'n> {
         named && in_place
     }
 
-    /// The characters behind `&name;`: those that the document declares, those of XML, else those of HTML, else the
-    /// reference as it stands.
-    fn resolve_reference(&self, name: &str, at: usize) -> Result<Cow<'d, str>, ParseError> {
+    /// The characters behind `&name;`: those that the document declares, those of XML, else those of HTML; `None` where
+    /// nobody knows the name, which then stays as it is written.
+    fn resolve_reference(&self, name: &str, at: usize) -> Result<Option<Cow<'d, str>>, ParseError> {
         if let Some(number) = name.strip_prefix('#') {
             // A reference to what is no character of XML (section 2.2) stands for nothing.
             let character = crate::html::entities::numeric(number)
@@ -490,10 +494,11 @@ impl<'d, 'n> Builder<'d, 'n> {
             if character.is_none() {
                 self.notes.add(Code::BadCharacterReferences, Some(at), "");
             }
-            return Ok(Cow::Owned(character.map(String::from).unwrap_or_default()));
+            return Ok(Some(Cow::Owned(character.map(String::from).unwrap_or_default())));
         }
         if let Some(declared) = self.entities.get(name) {
-            return declared.map(|text| Cow::Owned(text.to_owned())).map_err(|_| ParseError::at(Stage::Dtd, at as u64));
+            let text = declared.map_err(|_| ParseError::at(Stage::Dtd, at as u64))?;
+            return Ok(Some(Cow::Owned(text.to_owned())));
         }
         let characters = crate::html::entities::named(name);
         if !matches!(name, "lt" | "gt" | "amp" | "quot" | "apos") {
@@ -501,10 +506,10 @@ impl<'d, 'n> Builder<'d, 'n> {
             let shown = if name.len() <= 32 && name.is_ascii() { name } else { "" };
             self.notes.add(Code::UnknownEntities, Some(at), shown);
         }
-        Ok(match characters {
+        Ok(Some(match characters {
             Some(characters) => Cow::Borrowed(characters),
-            None => Cow::Owned(format!("&{name};")),
-        })
+            None => return Ok(None),
+        }))
     }
 
     /// An attribute's value with its references resolved; what is none stays as it stands. HTML's references without a
@@ -522,8 +527,12 @@ impl<'d, 'n> Builder<'d, 'n> {
             });
             match name {
                 Some(name) => {
-                    out.push_str(&self.resolve_reference(name, at)?);
-                    rest = reference.get(name.len() + 2..).unwrap_or("");
+                    let (written, tail) = reference.split_at_checked(name.len() + 2).unwrap_or((reference, ""));
+                    match self.resolve_reference(name, at)? {
+                        Some(characters) => out.push_str(&characters),
+                        None => out.push_str(written),
+                    }
+                    rest = tail;
                 }
                 None => {
                     out.push('&');
@@ -600,6 +609,21 @@ impl<'d> XmlText<'d> for quick_xml::events::BytesText<'d> {
             self.into_inner()
         }
     }
+}
+
+/// Addresses that are remembered; a feed has a handful.
+const MAX_ADDRESSES: usize = 16;
+
+/// The namespace of an address; the same few come with every element.
+fn known(addresses: &mut Vec<(String, Ns)>, address: &str) -> Ns {
+    if let Some((_, ns)) = addresses.iter().find(|(known, _)| known == address) {
+        return *ns;
+    }
+    let ns = Ns::of_address(address);
+    if addresses.len() < MAX_ADDRESSES && address.len() <= MAX_NAMESPACE_BYTES {
+        addresses.push((address.to_owned(), ns));
+    }
+    ns
 }
 
 /// Where something begins behind the root element that may not stand there: anything but white space, comments and

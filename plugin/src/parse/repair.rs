@@ -18,6 +18,13 @@ const MAX_JUNK_BYTES: usize = 64 * 1_024;
 /// Bytes of one attribute value in which a `<` is taken as part of it.
 const MAX_VALUE_BYTES: usize = 8 * 1_024;
 
+/// Faults of one kind that are mended. A publisher who forgets to escape does so some thousand times; a document with
+/// more was made to cost time, and stays as it is.
+const MAX_REPAIRS: usize = 50_000;
+
+/// Bytes of a reference; the longest name of HTML has 31 letters.
+const MAX_REFERENCE_BYTES: usize = 64;
+
 /// Elements that HTML never closes; unescaped markup in a feed has them without an end.
 const VOID: [&str; 14] =
     ["area", "base", "br", "col", "embed", "hr", "img", "input", "meta", "param", "source", "track", "wbr", "basefont"];
@@ -240,8 +247,13 @@ fn tag_end(bytes: &[u8]) -> TagEnd {
 
 /// Whether an `&` at the start of a text opens a reference (XML 1.0, section 4.1).
 fn is_reference(text: &str) -> bool {
-    let Some(end) = text.bytes().take(64).position(|b| b == b';') else { return false };
-    let body = text.get(1..end).unwrap_or("");
+    // The first byte that no name or number has must be the semicolon.
+    let in_name = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'#' | b'_' | b':' | b'-' | b'.') || *b >= 0x80;
+    let length = text.as_bytes().iter().skip(1).take(MAX_REFERENCE_BYTES).take_while(|b| in_name(b)).count();
+    if text.as_bytes().get(1 + length) != Some(&b';') {
+        return false;
+    }
+    let body = text.get(1..=length).unwrap_or("");
     match body.strip_prefix('#') {
         Some(number) => match number.strip_prefix(['x', 'X']) {
             Some(hex) => !hex.is_empty() && hex.bytes().all(|b| b.is_ascii_hexdigit()),
@@ -361,6 +373,7 @@ pub(super) fn tags<'t>(text: &'t str, notes: &Notes) -> Cow<'t, str> {
         let tag = text.get(range.clone()).unwrap_or("");
         let name = tag_name(tag);
         match kind {
+            _ if edits.len() > MAX_REPAIRS => return Cow::Borrowed(text),
             Kind::Start if !tag.ends_with("/>") => {
                 open.push((name, range));
                 *counts.entry(name).or_default() += 1;
@@ -412,6 +425,9 @@ fn replace<'t>(
             first = Some(range.start);
         }
         count += 1;
+        if count > MAX_REPAIRS {
+            return Cow::Borrowed(text);
+        }
         out.push_str(text.get(from..range.start).unwrap_or(""));
         out.push_str(&new);
         from = range.end.max(from);
@@ -433,7 +449,7 @@ pub(super) fn last_bracket<'t>(text: &'t str, notes: &Notes) -> Cow<'t, str> {
         let root = Pieces::new(text).find(|(kind, _)| *kind == Kind::Start);
         root.and_then(|(_, range)| text.get(range)).is_some_and(|tag| tag_name(tag) == name)
     });
-    let edit = is_root.then(|| (trimmed.len()..trimmed.len(), Cow::Borrowed(">")));
+    let edit = is_root.then_some((trimmed.len()..trimmed.len(), Cow::Borrowed(">")));
     replace(text, edit.into_iter(), Code::BalancedTags, notes)
 }
 
