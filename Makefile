@@ -66,7 +66,7 @@ fuzz: setup ## invent input for each fuzz body for FUZZ_SECONDS (60) with cargo-
 	@command -v cargo-fuzz >/dev/null || { echo "fuzz: installing cargo-fuzz, which drives LLVM's fuzzer"; $(CARGO) install --locked --quiet cargo-fuzz; }
 	@for crate in $(FUZZ_CRATES); do for body in $$(cd $$crate && $(CARGO) fuzz list); do \
 	  echo "fuzz: $$crate $$body"; mkdir -p target/fuzz-corpus/$$body; \
-	  (cd $$crate && RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run --sanitizer none $$body $(CURDIR)/target/fuzz-corpus/$$body $$(for seeds in corpus/$$body odd feeds; do [ ! -d $(CURDIR)/fixtures/$$seeds ] || echo $(CURDIR)/fixtures/$$seeds; done) -- \
+	  (cd $$crate && RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run --sanitizer none $$body $(CURDIR)/target/fuzz-corpus/$$body $$(for seeds in corpus/$$body odd feeds markup; do [ ! -d $(CURDIR)/fixtures/$$seeds ] || echo $(CURDIR)/fixtures/$$seeds; done) -- \
 	    -max_total_time=$${FUZZ_SECONDS:-60} -max_len=65536 -verbosity=0) || exit 1; done; done
 
 audit: setup ## licences, bans, duplicate versions (cargo-deny)

@@ -22,7 +22,7 @@ use criterion::{Criterion, criterion_group};
 use host_shim::engine::image::Cache;
 use host_shim::engine::limits::Limits;
 use host_shim::engine::pin::Pin;
-use host_shim::engine::plugin::{Invocation, Plugin};
+use host_shim::engine::plugin::{Form, Fragment, FragmentKind, Invocation, Plugin};
 use host_shim::engine::runtime::Runtime;
 use host_shim::engine::upstream::{Response, Upstream};
 use host_shim::runner::Session;
@@ -192,9 +192,7 @@ fn polls(criterion: &mut Criterion) {
     }
     let mut group = criterion.benchmark_group("small");
     group.bench_function("instance", |b| {
-        b.iter(|| {
-            sandbox.tokio.block_on(sandbox.plugin.render(Vec::new(), host_shim::engine::plugin::Form::Text)).unwrap()
-        });
+        b.iter(|| sandbox.tokio.block_on(sandbox.plugin.render(Vec::new(), Form::Text)).unwrap());
     });
     for known in [20, 2_000] {
         let seen: Vec<String> = (0..known).map(|n| format!("{{\"k\":\"{n:016x}\",\"r\":\"{n:016x}\"}}")).collect();
@@ -202,6 +200,42 @@ fn polls(criterion: &mut Criterion) {
             format!("{{\"etag\":\"\\\"x\\\"\",\"seen\":[{}],\"reader\":\"connector.rss/1\"}}", seen.join(","));
         let upstream = answers(304, "");
         group.bench_function(format!("304-{known}"), |b| b.iter(|| sandbox.page(&upstream, Some(&checkpoint))));
+    }
+    group.finish();
+}
+
+/// The forms of rendering.
+const FORMS: [(&str, Form, connector_rss::render::Form); 4] = [
+    ("text", Form::Text, connector_rss::render::Form::Text),
+    ("markdown", Form::Markdown, connector_rss::render::Form::Markdown),
+    ("entry-xml", Form::EntryXml, connector_rss::render::Form::EntryXml),
+    ("safe-html", Form::SafeHtml, connector_rss::render::Form::SafeHtml),
+];
+
+/// Markup of so many bytes, as blogs have it.
+fn markup(bytes: usize) -> String {
+    let document = feed(1, bytes, 11);
+    let inner = document.split("<![CDATA[").nth(1).unwrap_or("");
+    inner.split("]]>").next().unwrap_or("").to_owned()
+}
+
+fn renderings(criterion: &mut Criterion) {
+    let sandbox = sandbox();
+    let source = markup(100_000);
+    let mut group = criterion.benchmark_group("render");
+    group.sample_size(30);
+    group.bench_function("ammonia", |b| b.iter(|| ammonia::clean(black_box(&source))));
+    for (name, form, native) in FORMS {
+        group.bench_function(format!("{name}-native"), |b| {
+            b.iter(|| connector_rss::render::render(&source, connector_rss::model::Markup::Html, Some(URL), native));
+        });
+        group.bench_function(format!("{name}-sandbox"), |b| {
+            b.iter(|| {
+                let fragment =
+                    Fragment { source: source.clone(), kind: FragmentKind::Html, base_url: Some(URL.into()) };
+                sandbox.tokio.block_on(sandbox.plugin.render(vec![fragment], form)).unwrap()
+            });
+        });
     }
     group.finish();
 }
@@ -231,6 +265,21 @@ fn report() {
             native / feed_rs,
         );
     }
+    let ammonia = median("render", "ammonia");
+    let bytes = markup(100_000).len() as f64;
+    let mut all = 0.0;
+    for (name, ..) in FORMS {
+        let (native, boxed) =
+            (median("render", &format!("{name}-native")), median("render", &format!("{name}-sandbox")));
+        all += boxed;
+        println!(
+            "render {name}: sandbox {:.1} MB/s, native {:.1} MB/s; sandbox to ammonia's clean natively {:.2}",
+            bytes / boxed * 1e3,
+            bytes / native * 1e3,
+            boxed / ammonia,
+        );
+    }
+    println!("render, four forms in the sandbox to ammonia's clean natively: {:.2}", all / ammonia);
     for name in ["instance", "304-20", "304-2000"] {
         println!("{name}: {:.1} \u{b5}s", median("small", name) / 1e3);
     }
@@ -273,7 +322,7 @@ fn remove(folder: &Path) {
     let _ = fs::remove_dir_all(folder);
 }
 
-criterion_group!(benches, polls);
+criterion_group!(benches, polls, renderings);
 
 fn main() {
     benches();

@@ -230,7 +230,12 @@ impl connector::Guest for Component {
 impl content::Guest for Component {
     fn render(fragments: Vec<content::Fragment>, form: content::Form) -> Vec<content::Rendered> {
         install_panic_hook();
-        let content::Form::Text = form;
+        let form = match form {
+            content::Form::Text => render::Form::Text,
+            content::Form::Markdown => render::Form::Markdown,
+            content::Form::EntryXml => render::Form::EntryXml,
+            content::Form::SafeHtml => render::Form::SafeHtml,
+        };
         fragments
             .into_iter()
             .map(|f| {
@@ -239,8 +244,12 @@ impl content::Guest for Component {
                     content::FragmentKind::Xhtml => Markup::Xhtml,
                     content::FragmentKind::Text => Markup::Text,
                 };
-                let (output, truncated) = render::text(&f.source, markup);
-                content::Rendered { output, truncated }
+                let rendered = render::render(&f.source, markup, f.base_url.as_deref(), form);
+                content::Rendered {
+                    output: rendered.output,
+                    truncated: rendered.truncated,
+                    degraded: rendered.degraded,
+                }
             })
             .collect()
     }

@@ -5,6 +5,7 @@
 
 use crate::contract::{Header, Http, HttpFailure, HttpRequest, HttpResponse, Invocation, Page};
 use crate::fetch::fetch;
+use crate::model::Markup;
 use crate::notes::Notes;
 use crate::{date, decode, parse};
 
@@ -12,8 +13,14 @@ use crate::{date, decode, parse};
 pub type Body = fn(&[u8]);
 
 /// Every body with its name.
-pub const BODIES: [(&str, Body); 5] =
-    [("decode", decoding), ("repair", repairing), ("date", dates), ("parse", parsing), ("fetch", fetching)];
+pub const BODIES: [(&str, Body); 6] = [
+    ("decode", decoding),
+    ("repair", repairing),
+    ("date", dates),
+    ("parse", parsing),
+    ("fetch", fetching),
+    ("render", rendering),
+];
 
 fn hold(promise: bool, what: &str) {
     assert!(promise, "{what}");
@@ -132,5 +139,61 @@ pub fn fetching(data: &[u8]) {
         let twin = run(&wide, None).map(|(pages, _)| pages).unwrap_or_default();
         let twins: Vec<_> = twin.iter().flat_map(|p| &p.items).collect();
         hold(twins == items, "another encoding changes no record");
+    }
+}
+
+/// Renderings: each form comes of any bytes, twice the same; entry XML is well-formed, HTML for pages is a fixed point.
+pub fn rendering(data: &[u8]) {
+    use crate::render::{Form, render};
+    let source = String::from_utf8_lossy(data);
+    let base = Some("https://a.example.org/dir/post");
+    for markup in [Markup::Html, Markup::Xhtml, Markup::Text] {
+        for form in [Form::Text, Form::Markdown, Form::EntryXml, Form::SafeHtml] {
+            let first = render(&source, markup, base, form);
+            hold(first.output.len() <= crate::render::MAX_OUTPUT_BYTES, "an output is bounded");
+            hold(render(&source, markup, base, form) == first, "the same fragment gives the same bytes");
+            match form {
+                Form::EntryXml => hold(is_well_formed(&first.output), "entry XML is well-formed"),
+                Form::SafeHtml => {
+                    let again = render(&first.output, Markup::Html, None, form);
+                    hold(again.output == first.output, "HTML for pages is a fixed point of itself");
+                }
+                Form::Text if markup == Markup::Text => hold(first.output == source, "text passes through exactly"),
+                Form::Text | Form::Markdown => {}
+            }
+        }
+    }
+}
+
+/// Whether a text is one well-formed element of XML without declarations, with the five entities and no other.
+fn is_well_formed(text: &str) -> bool {
+    let mut reader = quick_xml::Reader::from_str(text);
+    reader.config_mut().check_comments = true;
+    let (mut depth, mut roots) = (0_usize, 0_usize);
+    let allowed = text.chars().all(crate::html::is_xml_char);
+    loop {
+        match reader.read_event() {
+            Ok(quick_xml::events::Event::Start(tag)) => {
+                roots += usize::from(depth == 0);
+                depth += 1;
+                if tag.attributes().any(|a| a.is_err()) {
+                    return false;
+                }
+            }
+            Ok(quick_xml::events::Event::Empty(tag)) => {
+                if depth == 0 || tag.attributes().any(|a| a.is_err()) {
+                    return false;
+                }
+            }
+            Ok(quick_xml::events::Event::End(_)) => depth -= 1,
+            Ok(quick_xml::events::Event::GeneralRef(name)) => {
+                if !matches!(&*name.into_inner(), "lt" | "gt" | "amp" | "quot" | "apos") {
+                    return false;
+                }
+            }
+            Ok(quick_xml::events::Event::Text(_)) => {}
+            Ok(quick_xml::events::Event::Eof) => return allowed && depth == 0 && roots == 1,
+            Ok(_) | Err(_) => return false,
+        }
     }
 }

@@ -1,20 +1,111 @@
-//! Rendering of stored markup.
+//! Rendering of stored markup in four forms.
 //!
-//! Owns the bound of an output. A pure function of each fragment; it uses the very code that made the parts.
+//! Owns the choice of form and the bound of an output. A pure function of each fragment: the same one always gives the
+//! same bytes. `text` is the very code that made the parts.
 
-use crate::html::text;
+use crate::html::address::Addresses;
+use crate::html::document::{Block, Span, Style};
+use crate::html::tree::Tree;
+use crate::html::{document, entry, is_xml_char, markdown, safe, text};
 use crate::identity::clip;
 use crate::model::Markup;
 
 /// Bytes of one rendered fragment: what an item may hold of text altogether.
 pub const MAX_OUTPUT_BYTES: usize = crate::record::MAX_TEXT_BYTES;
 
-/// A fragment as plain text, and whether it was cut.
+/// A form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Plain text.
+    Text,
+    /// CommonMark with the tables of GFM.
+    Markdown,
+    /// The semantic vocabulary of the entry format.
+    EntryXml,
+    /// HTML for a page that shows it.
+    SafeHtml,
+}
+
+/// A rendered fragment.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rendered {
+    /// The result.
+    pub output: String,
+    /// It was cut at [`MAX_OUTPUT_BYTES`].
+    pub truncated: bool,
+    /// A bound of the tree was passed: a part of the structure is gone, its text is there.
+    pub degraded: bool,
+}
+
+/// Renders a fragment. `base` is the address that relative ones start from; without it they die.
 #[must_use]
-pub fn text(source: &str, markup: Markup) -> (String, bool) {
-    let mut output = text::plain(source, markup).text;
-    let kept = clip(&output, MAX_OUTPUT_BYTES).len();
-    let truncated = kept < output.len();
-    output.truncate(kept);
-    (output, truncated)
+pub fn render(source: &str, markup: Markup, base: Option<&str>, form: Form) -> Rendered {
+    if markup == Markup::Text {
+        return bounded(verbatim(source, form), false, source, form);
+    }
+    if form == Form::Text {
+        return bounded(text::plain(source, markup).text, false, source, form);
+    }
+    let tree = Tree::of(source, markup);
+    let addresses = Addresses::new(base);
+    let output = match form {
+        Form::SafeHtml => safe::write(&tree, &addresses),
+        Form::Markdown => markdown::write(&document::read(&tree, &addresses)),
+        Form::EntryXml | Form::Text => entry::write(&document::read(&tree, &addresses)),
+    };
+    if output.len() <= MAX_OUTPUT_BYTES {
+        return Rendered { output, truncated: false, degraded: tree.degraded };
+    }
+    let plain = text::plain(source, markup).text;
+    bounded(output, tree.degraded, &plain, form)
+}
+
+/// An output within its bound. One with structure cannot be cut anywhere: past the bound its text stands in its place.
+fn bounded(mut output: String, degraded: bool, plain: &str, form: Form) -> Rendered {
+    if output.len() <= MAX_OUTPUT_BYTES {
+        return Rendered { output, truncated: false, degraded };
+    }
+    if form == Form::Text {
+        output.truncate(clip(&output, MAX_OUTPUT_BYTES).len());
+    } else {
+        // Escaping makes at most six bytes of one, and a line a break element.
+        output = verbatim(clip(plain, MAX_OUTPUT_BYTES / 12), form);
+    }
+    Rendered { output, truncated: true, degraded }
+}
+
+/// Plain text as it stands, escaped where the form needs it.
+fn verbatim(source: &str, form: Form) -> String {
+    match form {
+        Form::Text => source.to_owned(),
+        Form::Markdown => markdown::write(&lines(source)),
+        Form::EntryXml => entry::write(&lines(source)),
+        Form::SafeHtml => {
+            let mut out = String::new();
+            for (n, line) in source.trim_end_matches(['\n', '\r']).lines().enumerate() {
+                out.push_str(if n == 0 { "<p>" } else { "<br>" });
+                entry::escape(&mut out, line);
+            }
+            if !out.is_empty() {
+                out.push_str("</p>");
+            }
+            // The same gate and the same spelling as markup has.
+            safe::write(&Tree::of(&out, Markup::Html), &Addresses::new(None))
+        }
+    }
+}
+
+/// The lines of a text as one paragraph.
+fn lines(source: &str) -> Vec<Block> {
+    let mut spans = Vec::new();
+    for (n, line) in source.trim_end_matches(['\n', '\r']).lines().enumerate() {
+        if n > 0 {
+            spans.push(Span { style: Style::default(), text: None });
+        }
+        let text: String = line.chars().filter(|c| is_xml_char(*c)).collect();
+        if !text.is_empty() {
+            spans.push(Span { style: Style::default(), text: Some(text) });
+        }
+    }
+    if spans.iter().any(|s| s.text.is_some()) { vec![Block::Paragraph(spans)] } else { Vec::new() }
 }

@@ -14,7 +14,10 @@ pub(super) struct Arguments {
     /// The wanted form.
     #[arg(long, value_enum)]
     form: FormName,
-    /// Address that relative links start from.
+    /// How the files are to be read.
+    #[arg(long, value_enum, default_value = "html")]
+    kind: KindName,
+    /// Address that relative links start from; without it they are left out.
     #[arg(long, value_name = "URL")]
     base_url: Option<String>,
     /// Files with HTML.
@@ -26,21 +29,44 @@ pub(super) struct Arguments {
 enum FormName {
     /// Plain text.
     Text,
+    /// CommonMark with the tables of GFM.
+    Markdown,
+    /// The semantic vocabulary of the entry format.
+    EntryXml,
+    /// HTML that a page may show.
+    SafeHtml,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum KindName {
+    /// HTML, read as browsers read it.
+    Html,
+    /// The children of an XHTML element.
+    Xhtml,
+    /// Plain text: nothing in it is markup.
+    Text,
 }
 
 pub(super) async fn run(common: &Common, arguments: Arguments) -> Result<ExitCode, CliError> {
     let plugin = common.load("{}").await?;
-    let FormName::Text = arguments.form;
+    let form = match arguments.form {
+        FormName::Text => Form::Text,
+        FormName::Markdown => Form::Markdown,
+        FormName::EntryXml => Form::EntryXml,
+        FormName::SafeHtml => Form::SafeHtml,
+    };
+    let kind = match arguments.kind {
+        KindName::Html => FragmentKind::Html,
+        KindName::Xhtml => FragmentKind::Xhtml,
+        KindName::Text => FragmentKind::Text,
+    };
     for file in &arguments.files {
-        let fragment = Fragment {
-            source: setup::read_text(file)?,
-            kind: FragmentKind::Html,
-            base_url: arguments.base_url.clone(),
-        };
-        for rendered in plugin.render(vec![fragment], Form::Text).await? {
+        let fragment = Fragment { source: setup::read_text(file)?, kind, base_url: arguments.base_url.clone() };
+        for rendered in plugin.render(vec![fragment], form).await? {
             if common.json {
                 output::json_line(&json!({
-                    "file": file.display().to_string(), "output": rendered.output, "truncated": rendered.truncated,
+                    "file": file.display().to_string(), "output": rendered.output,
+                    "truncated": rendered.truncated, "degraded": rendered.degraded,
                 }))?;
             } else {
                 output::line(&rendered.output)?;

@@ -76,6 +76,12 @@ pub struct Fragment {
 pub enum Form {
     /// Plain text.
     Text,
+    /// CommonMark with the tables of GFM.
+    Markdown,
+    /// The semantic vocabulary of the entry format.
+    EntryXml,
+    /// HTML that a page may show.
+    SafeHtml,
 }
 
 /// A rendered fragment.
@@ -85,6 +91,8 @@ pub struct Rendered {
     pub output: String,
     /// It was cut.
     pub truncated: bool,
+    /// A part of its structure became text.
+    pub degraded: bool,
 }
 
 /// A component, ready to be called. Cheap to clone.
@@ -233,17 +241,23 @@ impl Plugin {
                 base_url: f.base_url,
             })
             .collect();
-        let Form::Text = form;
+        let form = match form {
+            Form::Text => content::Form::Text,
+            Form::Markdown => content::Form::Markdown,
+            Form::EntryXml => content::Form::EntryXml,
+            Form::SafeHtml => content::Form::SafeHtml,
+        };
         let (result, _) = Sandbox::call(&self.runtime, &self.pre, Arc::new(Nowhere), self.wall(), |plugin, store| {
-            Box::pin(async move {
-                plugin.corpus_connector_content().call_render(store, &fragments, content::Form::Text).await
-            })
+            Box::pin(async move { plugin.corpus_connector_content().call_render(store, &fragments, form).await })
         })
         .await;
         let rendered = result?;
         if rendered.len() != count {
             return Err(CallError::invalid("invalid_rendering", "not one result for each fragment"));
         }
-        Ok(rendered.into_iter().map(|r| Rendered { output: r.output, truncated: r.truncated }).collect())
+        Ok(rendered
+            .into_iter()
+            .map(|r| Rendered { output: r.output, truncated: r.truncated, degraded: r.degraded })
+            .collect())
     }
 }

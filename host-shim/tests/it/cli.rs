@@ -102,10 +102,10 @@ fn parse_prints_a_line_for_each_file_and_goes_on() {
 fn inspect_shows_only_interfaces_of_the_contract() {
     let output = program(&["inspect", "--json", component("connector.rss.wasm").to_str().unwrap()]);
     let shown = &lines(&output)[0];
-    assert_eq!(shown["imports"], serde_json::json!(["corpus:connector/http@0.1.0", "corpus:connector/log@0.1.0"]));
+    assert_eq!(shown["imports"], serde_json::json!(["corpus:connector/http@0.2.0", "corpus:connector/log@0.2.0"]));
     assert_eq!(
         shown["exports"],
-        serde_json::json!(["corpus:connector/connector@0.1.0", "corpus:connector/content@0.1.0"])
+        serde_json::json!(["corpus:connector/connector@0.2.0", "corpus:connector/content@0.2.0"])
     );
     assert_eq!(shown["descriptor"]["id"], "connector.rss");
 }
@@ -126,6 +126,29 @@ fn a_wrong_call_exits_with_2_and_failed_work_with_1() {
     {
         assert_eq!(program(&arguments).status.code(), Some(1), "{arguments:?}");
     }
+}
+
+#[test]
+fn render_serves_every_form() {
+    let file = std::env::temp_dir().join(format!("render-{}.html", std::process::id()));
+    std::fs::write(&file, "<p>a <b>b</b> <a href='/c'>c</a></p><script>x</script>").unwrap();
+    let render = |form: &str, kind: &str| {
+        let path = file.to_str().unwrap();
+        let arguments = ["render", "--json", "--form", form, "--kind", kind, "--base-url", "https://a.example/x", path];
+        lines(&program(&arguments))[0]["output"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(render("text", "html"), "a b c");
+    assert_eq!(render("markdown", "html"), "a **b** [c](https://a.example/c)");
+    assert_eq!(
+        render("entry-xml", "xhtml"),
+        "<content><paragraph>a <strong>b</strong> <link href=\"https://a.example/c\">c</link></paragraph></content>"
+    );
+    assert_eq!(
+        render("safe-html", "html"),
+        "<p>a <b>b</b> <a href=\"https://a.example/c\" rel=\"noopener nofollow ugc\">c</a></p>"
+    );
+    assert!(render("text", "text").contains("<script>"));
+    std::fs::remove_file(file).unwrap();
 }
 
 #[test]

@@ -54,10 +54,10 @@ async fn what_does_not_fit_the_contract_is_refused_with_one_sentence() {
         (missing, "plugin_unreadable"),
         (written("text", b"hello"), "plugin_not_a_component"),
         (
-            written("import", &patched("corpus:connector/log@0.1.0", "corpus:connector/lag@0.1.0")),
+            written("import", &patched("corpus:connector/log@0.2.0", "corpus:connector/lag@0.2.0")),
             "plugin_import_refused",
         ),
-        (written("version", &patched("@0.1.0", "@0.2.0")), "plugin_contract_version"),
+        (written("version", &patched("@0.2.0", "@0.3.0")), "plugin_contract_version"),
     ] {
         let error = load(&pin).await.unwrap_err();
         assert_eq!(error.code(), code);
@@ -76,6 +76,26 @@ async fn the_descriptor_says_what_the_connector_is() {
     let names: Vec<_> = descriptor.extensions.iter().map(|e| e.name.as_str()).collect();
     assert_eq!(names, ["connector.rss", "connector.rss.provenance", "connector.rss.more"]);
     assert_eq!((descriptor.limits.max_items, descriptor.limits.max_checkpoint_bytes), (250, 131_072));
+}
+
+/// The sandbox has a stack of its own, which no nesting may use up.
+#[tokio::test]
+async fn hostile_markup_is_rendered_in_the_sandbox() {
+    use host_shim::engine::plugin::{Form, Fragment, FragmentKind};
+    for source in [
+        "<div><b>".repeat(90_000),
+        "<table><tr><td>".repeat(50_000),
+        "<p a=\"b\">x".repeat(70_000),
+        "<".repeat(700_000),
+    ] {
+        for form in [Form::Text, Form::Markdown, Form::EntryXml, Form::SafeHtml] {
+            let fragment = Fragment { source: format!("{source}end"), kind: FragmentKind::Html, base_url: None };
+            let rendered = connector().await.render(vec![fragment], form).await.unwrap();
+            // Whatever is not there any more was cut, and says so.
+            assert!(rendered[0].output.contains("end") || rendered[0].truncated, "{form:?}");
+            assert!(!rendered[0].output.is_empty(), "{form:?}");
+        }
+    }
 }
 
 #[tokio::test]

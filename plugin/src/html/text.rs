@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use super::entities;
 use super::tokens::{Token, Tokens};
+use super::tree::{is_dropped, is_void};
 use crate::model::Markup;
 
 /// Open elements that are remembered; in deeper nesting a drop ends at the next known end tag.
@@ -19,6 +20,8 @@ enum Class {
     Dropped,
     /// Starts and ends a line.
     Block,
+    /// Starts and ends a line in a cell too: whoever puts a heading or a list there uses the table to place things.
+    Layout,
     /// Starts and ends a line and keeps those inside.
     Pre,
     /// A line break.
@@ -31,41 +34,21 @@ enum Class {
     Inline,
 }
 
-/// Elements that never have content (WHATWG HTML, section 13.1.2).
-fn is_void(name: &str) -> bool {
-    matches!(
-        name,
-        "area"
-            | "base"
-            | "br"
-            | "col"
-            | "embed"
-            | "hr"
-            | "img"
-            | "input"
-            | "link"
-            | "meta"
-            | "param"
-            | "source"
-            | "track"
-            | "wbr"
-    )
-}
-
 /// The class of an element by its name in lower case.
 fn class(name: &str) -> Class {
     match name {
-        "script" | "style" | "iframe" | "noscript" | "template" | "object" | "embed" | "svg" | "form" | "head"
-        | "textarea" | "title" => Class::Dropped,
+        _ if is_dropped(name) => Class::Dropped,
         "br" => Class::Break,
         "td" | "th" => Class::Cell,
         "tr" => Class::Row,
         "pre" => Class::Pre,
-        "address" | "article" | "aside" | "blockquote" | "body" | "caption" | "center" | "dd" | "details"
-        | "dialog" | "dir" | "div" | "dl" | "dt" | "fieldset" | "figcaption" | "figure" | "footer" | "h1" | "h2"
-        | "h3" | "h4" | "h5" | "h6" | "header" | "hgroup" | "hr" | "html" | "legend" | "li" | "main" | "menu"
-        | "nav" | "ol" | "optgroup" | "option" | "p" | "search" | "section" | "summary" | "table" | "tbody"
-        | "tfoot" | "thead" | "ul" => Class::Block,
+        "blockquote" | "dd" | "dl" | "dt" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "li" | "ol" | "table" | "ul" => {
+            Class::Layout
+        }
+        "address" | "article" | "aside" | "body" | "caption" | "center" | "details" | "dialog" | "dir" | "div"
+        | "fieldset" | "figcaption" | "figure" | "footer" | "header" | "hgroup" | "hr" | "html" | "legend" | "main"
+        | "menu" | "nav" | "optgroup" | "option" | "p" | "search" | "section" | "summary" | "tbody" | "tfoot"
+        | "thead" => Class::Block,
         _ => Class::Inline,
     }
 }
@@ -366,6 +349,7 @@ impl<'a> Walker<'a> {
                 self.close("th");
                 self.sink.gap(Gap::Line);
             }
+            Class::Layout => self.sink.gap(Gap::Line),
             Class::Break | Class::Block | Class::Pre => self.sink.line(),
             Class::Cell | Class::Dropped | Class::Inline => {}
         }
@@ -389,6 +373,7 @@ mod tests {
             // Cells by a tab, rows by a line, whatever stands in the cells.
             ("<table><tr><th>A</th><th>B</th></tr><tr><td><p>1</p></td><td>2<br>3</td></tr></table>", "A\tB\n1\t2 3"),
             ("<table><tr><td>1<td>2<tr><td>3<td>4</table>x", "1\t2\n3\t4\nx"),
+            ("<table><tr><td><h1>a</h1><p>b</p><ul><li>c<li>d</ul></td></tr></table>", "a\nb\nc\nd"),
             // Preformatted text keeps its lines and its indentation.
             ("<pre>fn a() {\n    b();\n}</pre>", "fn a() {\n    b();\n}"),
             // Dropped with content, nested or not, closed or not.

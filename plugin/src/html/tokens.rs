@@ -46,6 +46,12 @@ impl<'a> Tokens<'a> {
         Self { rest: html, raw_until: None, xhtml }
     }
 
+    /// What was not read yet.
+    #[must_use]
+    pub fn rest(&self) -> &'a str {
+        self.rest
+    }
+
     fn take(&mut self, length: usize) -> &'a str {
         let (head, tail) = self.rest.split_at_checked(length).unwrap_or((self.rest, ""));
         self.rest = tail;

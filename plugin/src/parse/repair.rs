@@ -10,6 +10,7 @@ use std::ops::Range;
 
 use memchr::{memchr, memmem};
 
+use crate::html::is_xml_char;
 use crate::notes::{Code, Notes};
 
 /// How far into a text a document is looked for behind something else.
@@ -56,11 +57,6 @@ fn begins(bytes: &[u8]) -> bool {
     })
 }
 
-/// Characters that XML 1.0 allows (section 2.2).
-pub(super) fn is_allowed(c: char) -> bool {
-    !matches!(c, '\0'..='\x08' | '\x0B' | '\x0C' | '\x0E'..='\x1F' | '\u{FFFE}' | '\u{FFFF}')
-}
-
 /// Takes out characters that XML forbids; a form feed and the like between words becomes a blank.
 pub(super) fn control_characters<'t>(text: &'t str, notes: &Notes) -> Cow<'t, str> {
     // The forbidden ones begin with a byte below a blank, or with EF (U+FFFE and U+FFFF).
@@ -71,7 +67,7 @@ pub(super) fn control_characters<'t>(text: &'t str, notes: &Notes) -> Cow<'t, st
     let (clean, rest) = text.split_at_checked(from).unwrap_or((text, ""));
     let mut out = String::new();
     for (at, c) in rest.char_indices() {
-        if is_allowed(c) {
+        if is_xml_char(c) {
             if count > 0 {
                 out.push(c);
             }
