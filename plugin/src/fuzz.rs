@@ -26,6 +26,51 @@ fn hold(promise: bool, what: &str) {
     assert!(promise, "{what}");
 }
 
+/// Numbers that are the same in every run.
+#[derive(Debug, Clone)]
+pub struct Numbers(u64);
+
+impl Numbers {
+    /// From a seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next number below a bound; 0 where the bound is 0.
+    pub fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap_or(0) % bound.max(1)
+    }
+}
+
+/// An input made from another: one to four changes, each a bit, a byte, a piece doubled, cut out or taken from a third.
+#[must_use]
+pub fn mutant(seed: &[u8], other: &[u8], numbers: &mut Numbers) -> Vec<u8> {
+    const SIGNS: &[u8] = b"<>&;\"'=/![]{}\0\x80 ";
+    let mut out = seed.to_vec();
+    for _ in 0..=numbers.below(4) {
+        let at = numbers.below(out.len());
+        let to = (at + numbers.below(24)).min(out.len());
+        let byte = (numbers.below(8), SIGNS.get(numbers.below(SIGNS.len())).copied().unwrap_or(0));
+        match (numbers.below(5), out.get_mut(at)) {
+            (0, Some(place)) => *place ^= 1 << byte.0,
+            (1, Some(place)) => *place = byte.1,
+            (2, Some(_)) => {
+                let piece = out.get(at..to).unwrap_or(&[]).to_vec();
+                drop(out.splice(at..at, piece));
+            }
+            (3, Some(_)) => drop(out.drain(at..to)),
+            _ => {
+                let from = numbers.below(other.len());
+                let piece = other.get(from..(from + numbers.below(24)).min(other.len())).unwrap_or(&[]).to_vec();
+                drop(out.splice(at..at, piece));
+            }
+        }
+    }
+    out
+}
+
 /// Decoding: some text comes of any bytes; UTF-8 stays what it is.
 pub fn decoding(data: &[u8]) {
     for charset in [None, Some("windows-1251"), Some("utf-16"), Some("no such")] {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use connector_rss::contract::{Header, Http, HttpFailure, HttpRequest, HttpResponse, Invocation, Item};
 use connector_rss::fetch::fetch;
-use connector_rss::fuzz::BODIES;
+use connector_rss::fuzz::{BODIES, Numbers, mutant};
 use serde_json::{Value, json};
 
 struct Serves(Vec<u8>, &'static str);
@@ -132,40 +132,6 @@ fn a_document_that_was_cut_anywhere_is_refused_whole() {
     }
 }
 
-/// Numbers that are the same in every run.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from((self.0 >> 33) % u64::try_from(bound.max(1)).unwrap()).unwrap()
-    }
-}
-
-/// One to four changes: a bit, a byte, a piece doubled, cut out or taken from another document.
-fn mutant(seed: &[u8], other: &[u8], numbers: &mut Numbers) -> Vec<u8> {
-    let mut out = seed.to_vec();
-    for _ in 0..=numbers.below(4) {
-        let at = numbers.below(out.len());
-        let to = (at + numbers.below(24)).min(out.len());
-        match numbers.below(5) {
-            0 if !out.is_empty() => out[at] ^= 1 << numbers.below(8),
-            1 if !out.is_empty() => out[at] = b"<>&;\"'=/![]{}\0\x80 "[numbers.below(16)],
-            2 => {
-                let piece = out[at..to].to_vec();
-                out.splice(at..at, piece);
-            }
-            3 => drop(out.drain(at..to)),
-            _ => {
-                let from = numbers.below(other.len());
-                let piece = other[from..(from + numbers.below(24)).min(other.len())].to_vec();
-                out.splice(at..at, piece);
-            }
-        }
-    }
-    out
-}
-
 /// The short form of `make fuzz`.
 #[test]
 fn every_body_holds_over_all_documents_and_what_is_made_from_them() {
@@ -184,7 +150,7 @@ fn every_body_holds_over_all_documents_and_what_is_made_from_them() {
         .collect();
     for (name, body) in BODIES {
         let documents = if name == "render" { &markup } else { &documents };
-        let mut numbers = Numbers(1);
+        let mut numbers = Numbers::new(1);
         for (n, seed) in documents.iter().enumerate() {
             body(seed);
             let other = &documents[(n + 1) % documents.len()];

@@ -3,44 +3,11 @@
 use std::fs;
 use std::path::Path;
 
+use connector_rss::fuzz::{Numbers, mutant};
 use host_shim::fuzz::BODIES;
 
 /// Inputs made from each stored one.
 const MUTANTS: usize = 300;
-
-/// Numbers that are the same in every run.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from((self.0 >> 33) % u64::try_from(bound.max(1)).unwrap()).unwrap()
-    }
-}
-
-/// One to four changes: a bit, a byte, a piece doubled, cut out or taken from a neighbour.
-fn mutant(seed: &[u8], other: &[u8], numbers: &mut Numbers) -> Vec<u8> {
-    let mut out = seed.to_vec();
-    for _ in 0..=numbers.below(4) {
-        let at = numbers.below(out.len());
-        let to = (at + numbers.below(16)).min(out.len());
-        match numbers.below(5) {
-            0 if !out.is_empty() => out[at] ^= 1 << numbers.below(8),
-            1 if !out.is_empty() => out[at] = u8::try_from(numbers.below(256)).unwrap(),
-            2 => {
-                let piece = out[at..to].to_vec();
-                out.splice(at..at, piece);
-            }
-            3 => drop(out.drain(at..to)),
-            _ => {
-                let from = numbers.below(other.len());
-                let piece = other[from..(from + numbers.below(16)).min(other.len())].to_vec();
-                out.splice(at..at, piece);
-            }
-        }
-    }
-    out
-}
 
 fn corpus(name: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/corpus").join(name);
@@ -54,7 +21,7 @@ fn corpus(name: &str) -> Vec<Vec<u8>> {
 fn every_body_holds_over_its_corpus_and_what_is_made_from_it() {
     for (name, body) in BODIES {
         let corpus = corpus(name);
-        let mut numbers = Numbers(1);
+        let mut numbers = Numbers::new(1);
         for (n, seed) in corpus.iter().enumerate() {
             body(seed);
             let other = &corpus[(n + 1) % corpus.len()];
@@ -109,7 +76,7 @@ fn ten_thousand_random_addresses_break_nothing() {
         "0",
         "1",
     ];
-    let mut numbers = Numbers(2);
+    let mut numbers = Numbers::new(2);
     for n in 0..10_000 {
         let mut text = String::from(if n % 2 == 0 { "http://" } else { "" });
         for _ in 0..numbers.below(12) {

@@ -76,20 +76,29 @@ struct Flow {
 
 impl Flow {
     fn text(&mut self, text: &str, style: &Style) {
-        let mut word = String::new();
-        for c in text.chars() {
-            if c.is_ascii_whitespace() {
-                self.word(&mut word, style);
-                self.space = true;
-            } else if is_xml_char(c) {
-                word.push(c);
+        for (n, word) in text.split(|c: char| c.is_ascii_whitespace()).enumerate() {
+            self.space |= n > 0;
+            if word.bytes().any(|b| b < b' ' || b == 0xEF) {
+                self.word(&word.chars().filter(|c| is_xml_char(*c)).collect::<String>(), style);
+            } else {
+                self.word(word, style);
             }
         }
-        self.word(&mut word, style);
     }
 
-    fn word(&mut self, word: &mut String, style: &Style) {
+    fn word(&mut self, word: &str, style: &Style) {
         if word.is_empty() {
+            return;
+        }
+        // Nearly every word goes on in the style of the one before it.
+        if let Some(Span { style: last, text: Some(written) }) = self.spans.last_mut()
+            && last == style
+        {
+            if self.space {
+                written.push(' ');
+            }
+            self.space = false;
+            written.push_str(word);
             return;
         }
         let after_text = self.spans.last().is_some_and(|s| s.text.is_some());
@@ -100,7 +109,6 @@ impl Flow {
         }
         self.space = false;
         self.push(word, style);
-        word.clear();
     }
 
     fn push(&mut self, text: &str, style: &Style) {

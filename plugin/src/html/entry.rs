@@ -66,9 +66,15 @@ fn write_blocks(out: &mut String, blocks: &[Block]) {
 }
 
 fn element(out: &mut String, name: &str, inner: impl FnOnce(&mut String)) {
-    out.push_str(&format!("<{name}>"));
+    tag(out, "<", name);
     inner(out);
-    out.push_str(&format!("</{name}>"));
+    tag(out, "</", name);
+}
+
+fn tag(out: &mut String, open: &str, name: &str) {
+    out.push_str(open);
+    out.push_str(name);
+    out.push('>');
 }
 
 fn attribute(out: &mut String, name: &str, value: &str) {
@@ -98,7 +104,7 @@ fn write_spans(out: &mut String, spans: &[Span]) {
         let same = open.iter().zip(&wanted).take_while(|(a, b)| a == b).count();
         while open.len() > same {
             if let Some((name, _)) = open.pop() {
-                out.push_str(&format!("</{name}>"));
+                tag(out, "</", name);
             }
         }
         for (name, href) in wanted.into_iter().skip(same) {
@@ -116,23 +122,43 @@ fn write_spans(out: &mut String, spans: &[Span]) {
         }
     }
     while let Some((name, _)) = open.pop() {
-        out.push_str(&format!("</{name}>"));
+        tag(out, "</", name);
     }
 }
 
 /// Appends text with the five entities of XML.
 pub(crate) fn escape(out: &mut String, text: &str) {
-    for c in text.chars() {
-        match c {
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&apos;"),
+    let mut from = 0;
+    for (at, b) in text.bytes().enumerate() {
+        let (escape, length) = match b {
+            b'<' => ("&lt;", 1),
+            b'>' => ("&gt;", 1),
+            b'&' => ("&amp;", 1),
+            b'"' => ("&quot;", 1),
+            b'\'' => ("&apos;", 1),
             // A reader makes a line feed of it (XML 1.0, section 2.11).
-            '\r' => out.push('\n'),
-            c if super::is_xml_char(c) => out.push(c),
-            _ => {}
-        }
+            b'\r' => ("\n", 1),
+            b'\t' | b'\n' | b' '..=b'~' => continue,
+            // What XML forbids: control characters, U+FFFE and U+FFFF.
+            0..=0x1F => ("", 1),
+            0xEF if matches!(text.get(at..at + 3), Some("\u{FFFE}" | "\u{FFFF}")) => ("", 3),
+            _ => continue,
+        };
+        out.push_str(text.get(from..at).unwrap_or(""));
+        out.push_str(escape);
+        from = at + length;
+    }
+    out.push_str(text.get(from..).unwrap_or(""));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_escaped_and_what_xml_forbids_goes() {
+        let mut out = String::new();
+        escape(&mut out, "<a b=\"c\">'&\r\n\t\u{1}\u{FFFE}\u{FFFD}\u{e9}\u{1F600}\u{7f}");
+        assert_eq!(out, "&lt;a b=&quot;c&quot;&gt;&apos;&amp;\n\n\t\u{FFFD}\u{e9}\u{1F600}\u{7f}");
     }
 }

@@ -317,37 +317,61 @@ impl Writer<'_> {
     }
 
     fn text(&mut self, text: &str) {
-        let mut rest = text.chars().peekable();
-        while let Some(c) = rest.next() {
-            if self.entity && is_word(c) {
-                self.entity = false;
-                self.reference(c);
-                self.started();
-                continue;
+        let mut rest = text;
+        while let Some(c) = rest.chars().next() {
+            // Letters and blanks inside of a line need no look at their neighbours.
+            if !self.entity && !self.line_start && self.digits == 0 {
+                let plain = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b' ' | b',' | b'"' | b'\'');
+                let length = rest.as_bytes().iter().take_while(|b| plain(b)).count();
+                if length > 0 {
+                    self.out.push_str(rest.get(..length).unwrap_or(""));
+                    rest = rest.get(length..).unwrap_or("");
+                    continue;
+                }
             }
-            self.entity = false;
-            let next = rest.peek().copied();
-            let number_ends = self.digits > 0 && matches!(c, '.' | ')');
-            let needs = match c {
-                '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '&' | '~' | '|' | '@' => true,
-                '#' => self.line_start || self.place == Place::Heading,
-                '+' | '-' | '=' => self.line_start,
-                // Addresses that GFM would make links of.
-                ':' => next == Some('/'),
-                '.' | ')' => number_ends || (c == '.' && self.out.ends_with("www")),
-                _ => false,
-            };
-            if needs {
-                self.out.push('\\');
-                self.out.push(c);
-            } else if c.is_whitespace() && c != ' ' {
-                self.reference(c);
-            } else {
-                self.out.push(c);
-            }
-            let counts = c.is_ascii_digit() && (self.line_start || self.digits > 0);
-            self.digits = if counts { self.digits + 1 } else { 0 };
-            self.line_start = false;
+            rest = rest.get(c.len_utf8()..).unwrap_or("");
+            self.character(c, rest.chars().next());
         }
+    }
+
+    fn character(&mut self, c: char, next: Option<char>) {
+        if self.entity && is_word(c) {
+            self.entity = false;
+            self.reference(c);
+            self.started();
+            return;
+        }
+        self.entity = false;
+        let number_ends = self.digits > 0 && matches!(c, '.' | ')');
+        let needs = match c {
+            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '&' | '~' | '|' | '@' => true,
+            '#' => self.line_start || self.place == Place::Heading,
+            '+' | '-' | '=' => self.line_start,
+            // Addresses that GFM would make links of.
+            ':' => next == Some('/'),
+            '.' | ')' => number_ends || (c == '.' && self.out.ends_with("www")),
+            _ => false,
+        };
+        if needs {
+            self.out.push('\\');
+            self.out.push(c);
+        } else if c.is_whitespace() && c != ' ' {
+            self.reference(c);
+        } else {
+            self.out.push(c);
+        }
+        let counts = c.is_ascii_digit() && (self.line_start || self.digits > 0);
+        self.digits = if counts { self.digits + 1 } else { 0 };
+        self.line_start = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_in_parentheses_cannot_end_them() {
+        assert_eq!(destination("https://a.example/(x)_[y]?a&b"), "https://a.example/\\(x\\)\\_\\[y\\]?a\\&b");
     }
 }

@@ -11,7 +11,7 @@ use super::document::is_pixel;
 use super::entry::escape;
 use super::tree::{Id, Kind, Tree, is_void};
 
-/// Elements that stay.
+/// Elements that stay, in order.
 const ELEMENTS: [&str; 57] = [
     "a",
     "abbr",
@@ -134,7 +134,7 @@ impl Writer<'_, '_> {
                 // A link that leads nowhere, and one inside of another, is its text.
                 _ => self.children(out, id, in_link),
             },
-            name if ELEMENTS.contains(&name) => {
+            name if ELEMENTS.binary_search(&name).is_ok() => {
                 out.push('<');
                 out.push_str(name);
                 match name {
@@ -246,4 +246,14 @@ fn attribute(out: &mut String, name: &str, value: &str) {
     out.push_str("=\"");
     escape(out, value);
     out.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_elements_stand_in_order() {
+        assert!(ELEMENTS.is_sorted());
+    }
 }
