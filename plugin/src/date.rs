@@ -67,48 +67,89 @@ const ZONES: &[(&str, i64)] = &[
     ("art", -180),
 ];
 
-/// The first letters of month names, longer ones before those that they begin with, in English, German, French, Spanish,
-/// Italian, Portuguese, Dutch, Danish, Norwegian, Swedish, Finnish, Polish, Czech, Hungarian, Romanian, Turkish, Greek,
-/// Russian and Ukrainian. No two of these languages read one beginning differently, but for what stands here first.
+/// Names of months and their short forms in English, German, French, Spanish, Italian, Portuguese, Dutch, Danish,
+/// Norwegian, Swedish, Finnish, Polish, Czech, Hungarian, Romanian, Turkish, Greek, Russian and Ukrainian, in lower case.
+/// With a star the word may go on: languages bend it. Where two of them write one word, it is the same month in both.
 #[rustfmt::skip]
-const MONTHS: &[(&str, i64)] = &[
-    // Finnish and Czech, whose names begin with those of other months.
-    ("tammi", 1), ("helmi", 2), ("maalis", 3), ("huhti", 4), ("touko", 5), ("kes\u{e4}", 6), ("hein\u{e4}", 7), ("elok", 8),
-    ("syys", 9), ("loka", 10), ("marras", 11), ("joulu", 12),
-    ("\u{10d}ervenec", 7), ("\u{10d}ervenc", 7), ("\u{10d}erv", 6), ("\u{10d}vc", 7), ("\u{10d}vn", 6),
-    ("led", 1), ("\u{fa}no", 2), ("b\u{159}e", 3), ("dub", 4), ("kv\u{11b}", 5), ("srp", 8), ("z\u{e1}\u{159}", 9),
-    ("\u{159}\u{ed}j", 10), ("prosin", 12),
-    // Beginnings that most share.
-    ("jan", 1), ("j\u{e4}n", 1), ("ene", 1), ("gen", 1), ("ian", 1), ("sty", 1), ("oca", 1), ("\u{3b9}\u{3b1}\u{3bd}", 1),
-    ("\u{44f}\u{43d}\u{432}", 1), ("\u{441}\u{456}\u{447}", 1),
-    ("feb", 2), ("fev", 2), ("f\u{e9}v", 2), ("lut", 2), ("\u{15f}ub", 2), ("sub", 2), ("\u{3c6}\u{3b5}\u{3b2}", 2),
-    ("\u{444}\u{435}\u{432}", 2), ("\u{43b}\u{44e}\u{442}", 2),
-    ("mar", 3), ("m\u{e4}r", 3), ("mrz", 3), ("mrt", 3), ("maa", 3), ("m\u{e1}r", 3), ("\u{3bc}\u{3b1}\u{3c1}", 3),
-    ("\u{3bc}\u{3ac}\u{3c1}", 3), ("\u{43c}\u{430}\u{440}", 3), ("\u{431}\u{435}\u{440}", 3),
-    ("apr", 4), ("abr", 4), ("avr", 4), ("\u{e1}pr", 4), ("kwi", 4), ("nis", 4), ("\u{3b1}\u{3c0}\u{3c1}", 4),
-    ("\u{430}\u{43f}\u{440}", 4), ("\u{43a}\u{432}\u{456}", 4),
-    ("may", 5), ("mai", 5), ("maj", 5), ("mag", 5), ("mei", 5), ("m\u{e1}j", 5), ("\u{3bc}\u{3b1}\u{3b9}", 5),
-    ("\u{3bc}\u{3b1}\u{3ca}", 5), ("\u{3bc}\u{3ac}\u{3b9}", 5), ("\u{43c}\u{430}\u{439}", 5), ("\u{43c}\u{430}\u{44f}", 5),
-    ("\u{442}\u{440}\u{430}", 5),
-    ("juin", 6), ("juil", 7), ("jun", 6), ("j\u{fa}n", 6), ("giu", 6), ("iun", 6), ("cze", 6), ("haz", 6),
-    ("\u{3b9}\u{3bf}\u{3c5}\u{3bd}", 6), ("\u{3b9}\u{3bf}\u{3cd}\u{3bd}", 6), ("\u{438}\u{44e}\u{43d}", 6), ("\u{447}\u{435}\u{440}", 6),
-    ("jul", 7), ("j\u{fa}l", 7), ("lug", 7), ("iul", 7), ("lip", 7), ("tem", 7), ("\u{3b9}\u{3bf}\u{3c5}\u{3bb}", 7),
-    ("\u{3b9}\u{3bf}\u{3cd}\u{3bb}", 7), ("\u{438}\u{44e}\u{43b}", 7), ("\u{43b}\u{438}\u{43f}", 7),
-    ("aug", 8), ("ago", 8), ("ao\u{fb}", 8), ("aou", 8), ("sie", 8), ("a\u{11f}u", 8), ("\u{3b1}\u{3c5}\u{3b3}", 8),
-    ("\u{3b1}\u{3cd}\u{3b3}", 8), ("\u{430}\u{432}\u{433}", 8), ("\u{441}\u{435}\u{440}", 8),
-    ("sep", 9), ("set", 9), ("szept", 9), ("wrz", 9), ("eyl", 9), ("\u{3c3}\u{3b5}\u{3c0}", 9), ("\u{441}\u{435}\u{43d}", 9),
-    ("\u{432}\u{435}\u{440}", 9),
-    ("oct", 10), ("okt", 10), ("out", 10), ("ott", 10), ("pa\u{17a}", 10), ("eki", 10), ("\u{3bf}\u{3ba}\u{3c4}", 10),
-    ("\u{43e}\u{43a}\u{442}", 10), ("\u{436}\u{43e}\u{432}", 10),
-    ("nov", 11), ("noi", 11), ("lis", 11), ("kas", 11), ("\u{3bd}\u{3bf}\u{3b5}", 11), ("\u{43d}\u{43e}\u{44f}", 11),
-    ("dec", 12), ("dez", 12), ("dic", 12), ("d\u{e9}c", 12), ("des", 12), ("gru", 12), ("ara", 12), ("\u{3b4}\u{3b5}\u{3ba}", 12),
-    ("\u{434}\u{435}\u{43a}", 12), ("\u{433}\u{440}\u{443}", 12),
+const MONTHS: [&str; 12] = [
+    "jan january januar* j\u{e4}nner j\u{e4}n janvier janv enero ene gennaio gen janeiro januari \
+     ianuarie ian stycz* sty leden ledna led ocak oca tammik* janu\u{e1}r \u{3b9}\u{3b1}\u{3bd} \
+     \u{3b9}\u{3b1}\u{3bd}\u{3bf}\u{3c5}\u{3b1}\u{3c1}* \u{44f}\u{43d}\u{432} \
+     \u{44f}\u{43d}\u{432}\u{430}\u{440}* \u{441}\u{456}\u{447} \u{441}\u{456}\u{447}\u{43d}*",
+    "feb february febr februar* feber f\u{e9}vrier f\u{e9}vr f\u{e9}v fevrier fev febrero febbraio \
+     fevereiro februari luty lutego lut \u{fa}nor \u{fa}nora \u{fa}no \u{15f}ubat \u{15f}ub subat sub \
+     helmik* febru\u{e1}r \u{3c6}\u{3b5}\u{3b2} \
+     \u{3c6}\u{3b5}\u{3b2}\u{3c1}\u{3bf}\u{3c5}\u{3b1}\u{3c1}* \u{444}\u{435}\u{432} \
+     \u{444}\u{435}\u{432}\u{440} \u{444}\u{435}\u{432}\u{440}\u{430}\u{43b}* \u{43b}\u{44e}\u{442} \
+     \u{43b}\u{44e}\u{442}\u{438}\u{439} \u{43b}\u{44e}\u{442}\u{43e}\u{433}\u{43e}",
+    "mar march m\u{e4}rz m\u{e4}r mrz mars marzo mar\u{e7}o marco maart mrt marts martie marzec marca \
+     b\u{159}ezen b\u{159}ezna b\u{159}e mart maalisk* m\u{e1}rcius m\u{e1}rc m\u{e1}r \
+     \u{3bc}\u{3b1}\u{3c1} \u{3bc}\u{3ac}\u{3c1} \u{3bc}\u{3b1}\u{3c1}\u{3c4}* \
+     \u{3bc}\u{3ac}\u{3c1}\u{3c4}* \u{43c}\u{430}\u{440} \u{43c}\u{430}\u{440}\u{442} \
+     \u{43c}\u{430}\u{440}\u{442}\u{430} \u{431}\u{435}\u{440} \u{431}\u{435}\u{440}\u{435}\u{437}*",
+    "apr april avril avr abril abr aprile kwiecie\u{144} kwietnia kwi duben dubna dub nisan nis \
+     huhtik* \u{e1}prilis \u{e1}pr aprilie \u{3b1}\u{3c0}\u{3c1} \u{3b1}\u{3c0}\u{3c1}\u{3b9}\u{3bb}* \
+     \u{430}\u{43f}\u{440} \u{430}\u{43f}\u{440}\u{435}\u{43b}* \u{43a}\u{432}\u{456} \
+     \u{43a}\u{432}\u{456}\u{442}*",
+    "may mai mayo mag maggio maio mei maj maja kv\u{11b}ten kv\u{11b}tna kv\u{11b} may\u{131}s \
+     toukok* m\u{e1}jus m\u{e1}j \u{3bc}\u{3b1}\u{3b9} \u{3bc}\u{3b1}\u{3ca} \u{3bc}\u{3ac}\u{3b9} \
+     \u{3bc}\u{3b1}\u{390}\u{3bf}\u{3c5} \u{3bc}\u{3ac}\u{3b9}\u{3bf}\u{3c2} \u{43c}\u{430}\u{439} \
+     \u{43c}\u{430}\u{44f} \u{442}\u{440}\u{430} \u{442}\u{440}\u{430}\u{432}*",
+    "jun june juni juin junio giugno giu junho czerwiec czerwca cze \u{10d}erven \u{10d}ervna \
+     \u{10d}er \u{10d}vn haziran haz kes\u{e4}k* j\u{fa}nius j\u{fa}n iunie iun \
+     \u{3b9}\u{3bf}\u{3c5}\u{3bd} \u{3b9}\u{3bf}\u{3c5}\u{3bd}\u{3af}\u{3bf}\u{3c5} \
+     \u{3b9}\u{3bf}\u{3cd}\u{3bd}\u{3b9}\u{3bf}\u{3c2} \
+     \u{3b9}\u{3bf}\u{3c5}\u{3bd}\u{3b9}\u{3bf}\u{3c5} \u{438}\u{44e}\u{43d} \
+     \u{438}\u{44e}\u{43d}\u{44c} \u{438}\u{44e}\u{43d}\u{44f} \u{447}\u{435}\u{440} \
+     \u{447}\u{435}\u{440}\u{432}*",
+    "jul july juli juillet juil julio luglio lug julho lipiec lipca lip \u{10d}ervenec \u{10d}ervence \
+     \u{10d}vc temmuz tem hein\u{e4}k* j\u{fa}lius j\u{fa}l iulie iul \u{3b9}\u{3bf}\u{3c5}\u{3bb} \
+     \u{3b9}\u{3bf}\u{3c5}\u{3bb}\u{3af}\u{3bf}\u{3c5} \
+     \u{3b9}\u{3bf}\u{3cd}\u{3bb}\u{3b9}\u{3bf}\u{3c2} \
+     \u{3b9}\u{3bf}\u{3c5}\u{3bb}\u{3b9}\u{3bf}\u{3c5} \u{438}\u{44e}\u{43b} \
+     \u{438}\u{44e}\u{43b}\u{44c} \u{438}\u{44e}\u{43b}\u{44f} \
+     \u{43b}\u{438}\u{43f}\u{435}\u{43d}\u{44c} \u{43b}\u{438}\u{43f}\u{43d}\u{44f}",
+    "aug august ao\u{fb}t aout ao\u{fb} agosto ago augustus augusti sierpie\u{144} sierpnia sie srpen \
+     srpna srp a\u{11f}ustos a\u{11f}u agustos elok* augusztus \u{3b1}\u{3c5}\u{3b3} \
+     \u{3b1}\u{3c5}\u{3b3}\u{3bf}\u{3cd}\u{3c3}\u{3c4}\u{3bf}\u{3c5} \
+     \u{3b1}\u{3cd}\u{3b3}\u{3bf}\u{3c5}\u{3c3}\u{3c4}\u{3bf}\u{3c2} \u{430}\u{432}\u{433} \
+     \u{430}\u{432}\u{433}\u{443}\u{441}\u{442}* \u{441}\u{435}\u{440} \u{441}\u{435}\u{440}\u{43f}*",
+    "sep sept september septembre septiembre setiembre settembre set setembro septembrie septemb* \
+     wrzesie\u{144} wrze\u{15b}nia wrz z\u{e1}\u{159}\u{ed} z\u{e1}\u{159} eyl\u{fc}l eyl syysk* \
+     szeptember szept \u{3c3}\u{3b5}\u{3c0} \u{3c3}\u{3b5}\u{3c0}\u{3c4} \
+     \u{3c3}\u{3b5}\u{3c0}\u{3c4}\u{3b5}\u{3bc}\u{3b2}\u{3c1}* \
+     \u{3c3}\u{3b5}\u{3c0}\u{3c4}\u{3ad}\u{3bc}\u{3b2}\u{3c1}* \u{441}\u{435}\u{43d} \
+     \u{441}\u{435}\u{43d}\u{442} \u{441}\u{435}\u{43d}\u{442}\u{44f}\u{431}\u{440}* \
+     \u{432}\u{435}\u{440} \u{432}\u{435}\u{440}\u{435}\u{441}*",
+    "oct october octobre octubre ottobre ott outubro out oktober okt octombrie pa\u{17a}dziernik \
+     pa\u{17a}dziernika pa\u{17a} \u{159}\u{ed}jen \u{159}\u{ed}jna \u{159}\u{ed}j ekim eki lokak* \
+     okt\u{f3}ber \u{3bf}\u{3ba}\u{3c4} \u{3bf}\u{3ba}\u{3c4}\u{3c9}\u{3b2}\u{3c1}* \
+     \u{3bf}\u{3ba}\u{3c4}\u{3ce}\u{3b2}\u{3c1}* \u{43e}\u{43a}\u{442} \
+     \u{43e}\u{43a}\u{442}\u{44f}\u{431}\u{440}* \u{436}\u{43e}\u{432} \u{436}\u{43e}\u{432}\u{442}*",
+    "nov november novembre noviembre novembro noiembrie noi listopad listopada lis kas\u{131}m kas \
+     marrask* \u{3bd}\u{3bf}\u{3b5} \u{3bd}\u{3bf}\u{3b5}\u{3bc}\u{3b2}\u{3c1}* \
+     \u{3bd}\u{3bf}\u{3ad}\u{3bc}\u{3b2}\u{3c1}* \u{43d}\u{43e}\u{44f} \u{43d}\u{43e}\u{44f}\u{431} \
+     \u{43d}\u{43e}\u{44f}\u{431}\u{440}* \u{43b}\u{438}\u{441} \
+     \u{43b}\u{438}\u{441}\u{442}\u{43e}\u{43f}\u{430}\u{434}*",
+    "dec december d\u{e9}cembre d\u{e9}c decembre diciembre dicembre dic dezembro dez dezember \
+     decembrie desember des grudzie\u{144} grudnia gru prosinec prosince pro aral\u{131}k ara jouluk* \
+     \u{3b4}\u{3b5}\u{3ba} \u{3b4}\u{3b5}\u{3ba}\u{3b5}\u{3bc}\u{3b2}\u{3c1}* \
+     \u{3b4}\u{3b5}\u{3ba}\u{3ad}\u{3bc}\u{3b2}\u{3c1}* \u{434}\u{435}\u{43a} \
+     \u{434}\u{435}\u{43a}\u{430}\u{431}\u{440}* \u{433}\u{440}\u{443} \u{433}\u{440}\u{443}\u{434}*",
 ];
 
 /// The month of a word in lower case.
 fn month(word: &str) -> Option<i64> {
-    MONTHS.iter().find(|(start, _)| word.starts_with(start)).map(|(_, month)| *month)
+    let is_named = |name: &str| match name.strip_suffix('*') {
+        Some(start) => word.strip_prefix(start).is_some_and(|rest| rest.chars().count() <= MAX_ENDING),
+        None => name == word,
+    };
+    let at = MONTHS.iter().position(|names| names.split(' ').any(is_named))?;
+    i64::try_from(at).ok().map(|at| at + 1)
 }
+
+/// Letters by which a bent name of a month goes on.
+const MAX_ENDING: usize = 6;
 
 /// A date as it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -605,6 +646,7 @@ mod tests {
             ("14 juillet 2026", "2026-07-14T00:00:00Z"),
             ("5. \u{10d}ervence 2026", "2026-07-05T00:00:00Z"),
             ("5. \u{10d}ervna 2026", "2026-06-05T00:00:00Z"),
+            ("Montag, 7. J\u{e4}nner 2026", "2026-01-07T00:00:00Z"),
             ("09/27/2026", "2026-09-27T00:00:00Z"),
             ("27/09/2026 07:15", "2026-09-27T07:15:00Z"),
             ("2026-246", "2026-09-03T00:00:00Z"),
@@ -649,6 +691,11 @@ mod tests {
             "\u{661}\u{662}",
             "2026-09-02T07:15:00 Mars",
             "09/10/2026",
+            // Words that only begin as months do.
+            "a marvellous 2 2026",
+            "2 decent 2026",
+            "mayor 2 2026",
+            "2 second 2026",
             "2026-367",
         ] {
             assert_eq!(parse(written), None, "{written}");

@@ -89,7 +89,7 @@ async fn hostile_markup_is_rendered_in_the_sandbox() {
         "<".repeat(700_000),
     ] {
         for form in [Form::Text, Form::Markdown, Form::EntryXml, Form::SafeHtml] {
-            let fragment = Fragment { source: format!("{source}end"), kind: FragmentKind::Html, base_url: None };
+            let fragment = Fragment { source: format!("{source} end"), kind: FragmentKind::Html, base_url: None };
             let rendered = connector().await.render(vec![fragment], form).await.unwrap();
             // Whatever is not there any more was cut, and says so.
             assert!(rendered[0].output.contains("end") || rendered[0].truncated, "{form:?}");
