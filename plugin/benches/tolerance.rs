@@ -53,6 +53,7 @@ fn hostile() -> Vec<(&'static str, Vec<u8>)> {
         ("CDATA that never ends", filled("<![CDATA[")),
         ("declarations", filled("<?xml version=\"1.0\" encoding=\"x\"?>")),
         ("document types", filled("<!DOCTYPE x [")),
+        ("quotes in a document type", format!("<!DOCTYPE x {}>", "\"\" ".repeat(SIZE / 3)).into_bytes()),
         ("references", filled("&#65;")),
         ("unknown entities", filled("&nosuch;")),
         ("control characters", filled("\u{1}a")),
