@@ -41,6 +41,8 @@ pub enum Stage {
     Truncated,
     /// It nests too deep.
     Depth,
+    /// It has more elements than a feed can need.
+    Elements,
     /// Its own entities bring more than a feed can need.
     Dtd,
 }
@@ -57,6 +59,7 @@ impl Stage {
             Self::Json => "json",
             Self::Truncated => "truncated",
             Self::Depth => "depth",
+            Self::Elements => "elements",
             Self::Dtd => "dtd",
         }
     }
@@ -96,6 +99,7 @@ impl ParseError {
             Stage::Json => "The feed is not valid JSON; tell the publisher",
             Stage::Truncated => "The feed ends too early, so no part of it is used; it is read again at the next poll",
             Stage::Depth => "The feed nests elements too deep to be read",
+            Stage::Elements => "The document has more elements than a feed can need, so it is refused",
             Stage::Dtd => "The document declares entities that bring more text than a feed can need, so it is refused",
         }
     }
@@ -144,7 +148,7 @@ fn read_xml(document: &str, base: Option<&Url>, notes: &Notes) -> Result<Feed, P
             notes.take(&first);
             (document, outline)
         }
-        Err(error) if matches!(error.stage, Stage::Dtd | Stage::Depth) => return Err(error),
+        Err(error) if matches!(error.stage, Stage::Dtd | Stage::Depth | Stage::Elements) => return Err(error),
         Err(error) => match repair::markup(document, notes) {
             Some(text) => {
                 repaired = text;
@@ -192,4 +196,22 @@ fn is_html(start: &str) -> bool {
     let head: String = rest.chars().take(15).flat_map(char::to_lowercase).collect();
     let is_feed = ["<rss", "<rdf", "<feed", "<channel", "<atom:"].iter().any(|root| head.starts_with(root));
     ["<html", "<head", "<body"].iter().any(|root| head.starts_with(root)) || (says_html && !is_feed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_million_elements_are_read_and_one_more_is_refused() {
+        // The root, the channel and the item are three of them.
+        for (count, stage) in [(999_997, None), (999_998, Some(Stage::Elements))] {
+            let document = format!(
+                "<rss><channel><item><description>{}</description></item></channel></rss>",
+                "<b/>".repeat(count - 1)
+            );
+            let read = read(&document, None, &Notes::default());
+            assert_eq!(read.err().map(|e| e.stage), stage, "{count}");
+        }
+    }
 }

@@ -39,6 +39,10 @@ const MAX_FIELDS: usize = 4_096;
 /// Bytes of a reference in an attribute.
 const MAX_REFERENCE_BYTES: usize = 64;
 
+/// Elements of a document, those inside of markup too: feeds of ten megabytes have some three hundred thousand, and each
+/// costs time.
+const MAX_ELEMENTS: usize = 1_000_000;
+
 /// Depth of nesting; deeper documents are refused (each level costs a name on the reader's stack).
 const MAX_DEPTH: usize = 512;
 
@@ -279,6 +283,7 @@ struct Builder<'d, 'n> {
     reader: NsReader<&'d [u8]>,
     base: Option<Rc<Url>>,
     nodes: usize,
+    elements: usize,
     stack: Vec<Open<'d>>,
     depth: usize,
     root: Option<Node<'d>>,
@@ -304,6 +309,7 @@ impl<'d, 'n> Builder<'d, 'n> {
             reader,
             base: base.map(|b| Rc::new(b.clone())),
             nodes: 0,
+            elements: 0,
             stack: Vec::new(),
             depth: 0,
             root: None,
@@ -392,6 +398,10 @@ impl<'d, 'n> Builder<'d, 'n> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return Err(ParseError::at(Stage::Depth, before as u64));
+        }
+        self.elements += 1;
+        if self.elements > MAX_ELEMENTS {
+            return Err(ParseError::at(Stage::Elements, before as u64));
         }
         let local = start.local_name();
         let ns = if ns == Ns::Other && self.depth == 1 { self.root_meant(local.as_ref(), before) } else { ns };
