@@ -228,14 +228,17 @@ impl connector::Guest for Component {
 }
 
 impl content::Guest for Component {
-    fn render(fragments: Vec<content::Fragment>, form: content::Form) -> Vec<content::Rendered> {
+    fn render(fragments: Vec<content::Fragment>, forms: Vec<content::Form>) -> Vec<Vec<content::Rendered>> {
         install_panic_hook();
-        let form = match form {
-            content::Form::Text => render::Form::Text,
-            content::Form::Markdown => render::Form::Markdown,
-            content::Form::EntryXml => render::Form::EntryXml,
-            content::Form::SafeHtml => render::Form::SafeHtml,
-        };
+        let forms: Vec<_> = forms
+            .into_iter()
+            .map(|form| match form {
+                content::Form::Text => render::Form::Text,
+                content::Form::Markdown => render::Form::Markdown,
+                content::Form::EntryXml => render::Form::EntryXml,
+                content::Form::SafeHtml => render::Form::SafeHtml,
+            })
+            .collect();
         fragments
             .into_iter()
             .map(|f| {
@@ -244,12 +247,10 @@ impl content::Guest for Component {
                     content::FragmentKind::Xhtml => Markup::Xhtml,
                     content::FragmentKind::Text => Markup::Text,
                 };
-                let rendered = render::render(&f.source, markup, f.base_url.as_deref(), form);
-                content::Rendered {
-                    output: rendered.output,
-                    truncated: rendered.truncated,
-                    degraded: rendered.degraded,
-                }
+                let rendered = render::render(&f.source, markup, f.base_url.as_deref(), &forms).into_iter();
+                rendered
+                    .map(|r| content::Rendered { output: r.output, truncated: r.truncated, degraded: r.degraded })
+                    .collect()
             })
             .collect()
     }

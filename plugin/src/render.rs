@@ -3,6 +3,8 @@
 //! Owns the choice of form and the bound of an output. A pure function of each fragment: the same one always gives the
 //! same bytes. `text` is the very code that made the parts.
 
+use std::cell::OnceCell;
+
 use crate::html::address::Addresses;
 use crate::html::document::{Block, Span, Style};
 use crate::html::tree::Tree;
@@ -37,27 +39,54 @@ pub struct Rendered {
     pub degraded: bool,
 }
 
-/// Renders a fragment. `base` is the address that relative ones start from; without it they die.
+/// Renders a fragment in each of some forms, in their order, of one reading of its markup. `base` is the address that
+/// relative ones start from; without it they die.
 #[must_use]
-pub fn render(source: &str, markup: Markup, base: Option<&str>, form: Form) -> Rendered {
-    if markup == Markup::Text {
-        return bounded(verbatim(source, form), false, source, form);
+pub fn render(source: &str, markup: Markup, base: Option<&str>, forms: &[Form]) -> Vec<Rendered> {
+    let reading = Reading { source, markup, base, tree: OnceCell::new(), document: OnceCell::new() };
+    forms.iter().map(|form| reading.write(*form)).collect()
+}
+
+/// A fragment, of which each form takes what it needs; what one has read serves the others.
+struct Reading<'a> {
+    source: &'a str,
+    markup: Markup,
+    base: Option<&'a str>,
+    tree: OnceCell<(Tree<'a>, Addresses)>,
+    document: OnceCell<Vec<Block>>,
+}
+
+impl<'a> Reading<'a> {
+    fn tree(&self) -> &(Tree<'a>, Addresses) {
+        self.tree.get_or_init(|| (Tree::of(self.source, self.markup), Addresses::new(self.base)))
     }
-    if form == Form::Text {
-        return bounded(text::plain(source, markup).text, false, source, form);
+
+    fn document(&self) -> &[Block] {
+        self.document.get_or_init(|| {
+            let (tree, addresses) = self.tree();
+            document::read(tree, addresses)
+        })
     }
-    let tree = Tree::of(source, markup);
-    let addresses = Addresses::new(base);
-    let output = match form {
-        Form::SafeHtml => safe::write(&tree, &addresses),
-        Form::Markdown => markdown::write(&document::read(&tree, &addresses)),
-        Form::EntryXml | Form::Text => entry::write(&document::read(&tree, &addresses)),
-    };
-    if output.len() <= MAX_OUTPUT_BYTES {
-        return Rendered { output, truncated: false, degraded: tree.degraded };
+
+    fn write(&self, form: Form) -> Rendered {
+        if self.markup == Markup::Text {
+            return bounded(verbatim(self.source, form), false, self.source, form);
+        }
+        let output = match form {
+            Form::Text => return bounded(text::plain(self.source, self.markup).text, false, self.source, form),
+            Form::SafeHtml => {
+                let (tree, addresses) = self.tree();
+                safe::write(tree, addresses)
+            }
+            Form::Markdown => markdown::write(self.document()),
+            Form::EntryXml => entry::write(self.document()),
+        };
+        let degraded = self.tree().0.degraded;
+        if output.len() <= MAX_OUTPUT_BYTES {
+            return Rendered { output, truncated: false, degraded };
+        }
+        bounded(output, degraded, &text::plain(self.source, self.markup).text, form)
     }
-    let plain = text::plain(source, markup).text;
-    bounded(output, tree.degraded, &plain, form)
 }
 
 /// An output within its bound. One with structure cannot be cut anywhere: past the bound its text stands in its place.

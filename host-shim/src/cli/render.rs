@@ -11,9 +11,9 @@ use crate::engine::plugin::{Form, Fragment, FragmentKind};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// The wanted form.
-    #[arg(long, value_enum)]
-    form: FormName,
+    /// The wanted form; several, each named by its own `--form`, come of one reading.
+    #[arg(long = "form", value_enum, required = true)]
+    forms: Vec<FormName>,
     /// How the files are to be read.
     #[arg(long, value_enum, default_value = "html")]
     kind: KindName,
@@ -49,12 +49,16 @@ enum KindName {
 
 pub(super) async fn run(common: &Common, arguments: Arguments) -> Result<ExitCode, CliError> {
     let plugin = common.load("{}").await?;
-    let form = match arguments.form {
-        FormName::Text => Form::Text,
-        FormName::Markdown => Form::Markdown,
-        FormName::EntryXml => Form::EntryXml,
-        FormName::SafeHtml => Form::SafeHtml,
-    };
+    let forms: Vec<_> = arguments
+        .forms
+        .iter()
+        .map(|form| match form {
+            FormName::Text => Form::Text,
+            FormName::Markdown => Form::Markdown,
+            FormName::EntryXml => Form::EntryXml,
+            FormName::SafeHtml => Form::SafeHtml,
+        })
+        .collect();
     let kind = match arguments.kind {
         KindName::Html => FragmentKind::Html,
         KindName::Xhtml => FragmentKind::Xhtml,
@@ -62,10 +66,11 @@ pub(super) async fn run(common: &Common, arguments: Arguments) -> Result<ExitCod
     };
     for file in &arguments.files {
         let fragment = Fragment { source: setup::read_text(file)?, kind, base_url: arguments.base_url.clone() };
-        for rendered in plugin.render(vec![fragment], form).await? {
+        let rendered = plugin.render(vec![fragment], &forms).await?.into_iter().flatten();
+        for (form, rendered) in arguments.forms.iter().filter_map(clap::ValueEnum::to_possible_value).zip(rendered) {
             if common.json {
                 output::json_line(&json!({
-                    "file": file.display().to_string(), "output": rendered.output,
+                    "file": file.display().to_string(), "form": form.get_name(), "output": rendered.output,
                     "truncated": rendered.truncated, "degraded": rendered.degraded,
                 }))?;
             } else {

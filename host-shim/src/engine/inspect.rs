@@ -11,7 +11,7 @@ use super::error::PinError;
 const PACKAGE: &str = "corpus:connector";
 
 /// The version of the contract that this host speaks.
-pub const CONTRACT_VERSION: &str = "0.2.0";
+pub const CONTRACT_VERSION: &str = "0.3.0";
 
 /// Interfaces that a connector may import.
 const IMPORTS: [&str; 2] = ["http", "log"];
@@ -114,15 +114,15 @@ mod tests {
 
     #[test]
     fn a_connector_imports_the_contract_and_nothing_else() {
-        let exports = names(&["corpus:connector/connector@0.2.0", "corpus:connector/content@0.2.0"]);
+        let exports = names(&["corpus:connector/connector@0.3.0", "corpus:connector/content@0.3.0"]);
         let with = |imports: &[&str]| check(&Surface { imports: names(imports), exports: exports.clone() });
-        assert!(with(&["corpus:connector/http@0.2.0", "corpus:connector/log@0.2.0"]).is_ok());
+        assert!(with(&["corpus:connector/http@0.3.0", "corpus:connector/log@0.3.0"]).is_ok());
         assert!(with(&[]).is_ok());
         for (import, code) in [
             ("wasi:cli/environment@0.2.0", "plugin_import_refused"),
-            ("corpus:connector/store@0.2.0", "plugin_import_refused"),
+            ("corpus:connector/store@0.3.0", "plugin_import_refused"),
             ("corpus:connector/http@0.1.0", "plugin_contract_version"),
-            ("corpus:connector-x/http@0.2.0", "plugin_import_refused"),
+            ("corpus:connector-x/http@0.3.0", "plugin_import_refused"),
             ("x", "plugin_import_refused"),
         ] {
             assert_eq!(with(&[import]).unwrap_err().code(), code, "{import}");
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_connector_exports_both_interfaces() {
-        let surface = Surface { imports: Vec::new(), exports: names(&["corpus:connector/connector@0.2.0"]) };
+        let surface = Surface { imports: Vec::new(), exports: names(&["corpus:connector/connector@0.3.0"]) };
         assert_eq!(check(&surface).unwrap_err().code(), "plugin_export_missing");
     }
 

@@ -223,11 +223,11 @@ impl Plugin {
         }
     }
 
-    /// Renders stored fragments.
+    /// Renders stored fragments in some forms: for each fragment a rendering in each form, in the order of the call.
     ///
     /// # Errors
-    /// Where the call brought no answer, or not one result for each fragment.
-    pub async fn render(&self, fragments: Vec<Fragment>, form: Form) -> Result<Vec<Rendered>, CallError> {
+    /// Where the call brought no answer, or not one result for each fragment and form.
+    pub async fn render(&self, fragments: Vec<Fragment>, forms: &[Form]) -> Result<Vec<Vec<Rendered>>, CallError> {
         let count = fragments.len();
         let fragments: Vec<content::Fragment> = fragments
             .into_iter()
@@ -241,23 +241,24 @@ impl Plugin {
                 base_url: f.base_url,
             })
             .collect();
-        let form = match form {
-            Form::Text => content::Form::Text,
-            Form::Markdown => content::Form::Markdown,
-            Form::EntryXml => content::Form::EntryXml,
-            Form::SafeHtml => content::Form::SafeHtml,
-        };
+        let wanted: Vec<_> = forms
+            .iter()
+            .map(|form| match form {
+                Form::Text => content::Form::Text,
+                Form::Markdown => content::Form::Markdown,
+                Form::EntryXml => content::Form::EntryXml,
+                Form::SafeHtml => content::Form::SafeHtml,
+            })
+            .collect();
         let (result, _) = Sandbox::call(&self.runtime, &self.pre, Arc::new(Nowhere), self.wall(), |plugin, store| {
-            Box::pin(async move { plugin.corpus_connector_content().call_render(store, &fragments, form).await })
+            Box::pin(async move { plugin.corpus_connector_content().call_render(store, &fragments, &wanted).await })
         })
         .await;
         let rendered = result?;
-        if rendered.len() != count {
-            return Err(CallError::invalid("invalid_rendering", "not one result for each fragment"));
+        if rendered.len() != count || rendered.iter().any(|each| each.len() != forms.len()) {
+            return Err(CallError::invalid("invalid_rendering", "not one result for each fragment and form"));
         }
-        Ok(rendered
-            .into_iter()
-            .map(|r| Rendered { output: r.output, truncated: r.truncated, degraded: r.degraded })
-            .collect())
+        let each = |r: content::Rendered| Rendered { output: r.output, truncated: r.truncated, degraded: r.degraded };
+        Ok(rendered.into_iter().map(|of_one| of_one.into_iter().map(each).collect()).collect())
     }
 }

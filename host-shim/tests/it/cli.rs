@@ -102,10 +102,10 @@ fn parse_prints_a_line_for_each_file_and_goes_on() {
 fn inspect_shows_only_interfaces_of_the_contract() {
     let output = program(&["inspect", "--json", component("connector.rss.wasm").to_str().unwrap()]);
     let shown = &lines(&output)[0];
-    assert_eq!(shown["imports"], serde_json::json!(["corpus:connector/http@0.2.0", "corpus:connector/log@0.2.0"]));
+    assert_eq!(shown["imports"], serde_json::json!(["corpus:connector/http@0.3.0", "corpus:connector/log@0.3.0"]));
     assert_eq!(
         shown["exports"],
-        serde_json::json!(["corpus:connector/connector@0.2.0", "corpus:connector/content@0.2.0"])
+        serde_json::json!(["corpus:connector/connector@0.3.0", "corpus:connector/content@0.3.0"])
     );
     assert_eq!(shown["descriptor"]["id"], "connector.rss");
 }

@@ -54,10 +54,10 @@ async fn what_does_not_fit_the_contract_is_refused_with_one_sentence() {
         (missing, "plugin_unreadable"),
         (written("text", b"hello"), "plugin_not_a_component"),
         (
-            written("import", &patched("corpus:connector/log@0.2.0", "corpus:connector/lag@0.2.0")),
+            written("import", &patched("corpus:connector/log@0.3.0", "corpus:connector/lag@0.3.0")),
             "plugin_import_refused",
         ),
-        (written("version", &patched("@0.2.0", "@0.3.0")), "plugin_contract_version"),
+        (written("version", &patched("@0.3.0", "@0.4.0")), "plugin_contract_version"),
     ] {
         let error = load(&pin).await.unwrap_err();
         assert_eq!(error.code(), code);
@@ -88,12 +88,13 @@ async fn hostile_markup_is_rendered_in_the_sandbox() {
         "<p a=\"b\">x".repeat(70_000),
         "<".repeat(700_000),
     ] {
-        for form in [Form::Text, Form::Markdown, Form::EntryXml, Form::SafeHtml] {
-            let fragment = Fragment { source: format!("{source} end"), kind: FragmentKind::Html, base_url: None };
-            let rendered = connector().await.render(vec![fragment], form).await.unwrap();
+        let forms = [Form::Text, Form::Markdown, Form::EntryXml, Form::SafeHtml];
+        let fragment = Fragment { source: format!("{source} end"), kind: FragmentKind::Html, base_url: None };
+        let rendered = connector().await.render(vec![fragment], &forms).await.unwrap();
+        for (form, rendered) in forms.iter().zip(&rendered[0]) {
             // Whatever is not there any more was cut, and says so.
-            assert!(rendered[0].output.contains("end") || rendered[0].truncated, "{form:?}");
-            assert!(!rendered[0].output.is_empty(), "{form:?}");
+            assert!(rendered.output.contains("end") || rendered.truncated, "{form:?}");
+            assert!(!rendered.output.is_empty(), "{form:?}");
         }
     }
 }
@@ -110,10 +111,13 @@ async fn stored_markup_is_rendered_by_the_code_that_made_the_parts() {
                 fragment("a<br/>b", FragmentKind::Xhtml),
                 fragment("<p>a</p>", FragmentKind::Text),
             ],
-            Form::Text,
+            &[Form::Text, Form::SafeHtml],
         )
         .await
         .unwrap();
-    let outputs: Vec<_> = rendered.iter().map(|r| r.output.as_str()).collect();
-    assert_eq!(outputs, ["a\nb & c", "a\nb", "<p>a</p>"]);
+    let outputs: Vec<Vec<_>> = rendered.iter().map(|each| each.iter().map(|r| r.output.as_str()).collect()).collect();
+    assert_eq!(
+        outputs,
+        [["a\nb & c", "<p>a</p><p>b &amp; c</p>"], ["a\nb", "a<br>b"], ["<p>a</p>", "<p>&lt;p&gt;a&lt;/p&gt;</p>"]]
+    );
 }

@@ -253,7 +253,7 @@ impl connector::Guest for Hostile {
 }
 
 impl content::Guest for Hostile {
-    fn render(_fragments: Vec<content::Fragment>, _form: content::Form) -> Vec<content::Rendered> {
+    fn render(_fragments: Vec<content::Fragment>, _forms: Vec<content::Form>) -> Vec<Vec<content::Rendered>> {
         Vec::new()
     }
 }
