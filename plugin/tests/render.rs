@@ -11,10 +11,16 @@ use connector_rss::html::document::{self, Block, Span};
 use connector_rss::html::tokens::{Token, Tokens};
 use connector_rss::html::tree::Tree;
 use connector_rss::model::Markup;
-use connector_rss::render::{Form, MAX_OUTPUT_BYTES, render};
+use connector_rss::render::{Form, MAX_OUTPUT_BYTES, Rendered};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 const BASE: &str = "https://quay.example.org/posts/1";
+
+const FORMS: [Form; 4] = [Form::Text, Form::Markdown, Form::EntryXml, Form::SafeHtml];
+
+fn render(source: &str, markup: Markup, base: Option<&str>, form: Form) -> Rendered {
+    connector_rss::render::render(source, markup, base, &[form]).pop().unwrap()
+}
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures")
@@ -323,13 +329,27 @@ fn plain_text_passes_through_and_is_escaped_where_the_form_needs_it() {
 }
 
 #[test]
+fn forms_of_one_reading_are_those_of_their_own() {
+    for path in shapes() {
+        let source = fs::read_to_string(&path).unwrap();
+        for markup in [Markup::Html, Markup::Xhtml, Markup::Text] {
+            for forms in [FORMS.to_vec(), FORMS.into_iter().rev().collect(), vec![Form::SafeHtml; 2], Vec::new()] {
+                let together = connector_rss::render::render(&source, markup, Some(BASE), &forms);
+                let alone: Vec<_> = forms.iter().map(|form| render(&source, markup, Some(BASE), *form)).collect();
+                assert_eq!(together, alone, "{}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
 fn hostile_markup_is_bounded_and_told() {
     let deep = "<div><b>".repeat(20_000) + "end";
     let wide = "<p>x</p>".repeat(120_000);
     let attributes = format!("<p {}>end</p>", "a=\"b\" ".repeat(100_000));
     let unclosed = "<a href='x'><table><tr><td>".repeat(20_000) + "end";
     for (source, degraded) in [(&deep, true), (&wide, true), (&attributes, false), (&unclosed, true)] {
-        for form in [Form::Text, Form::Markdown, Form::EntryXml, Form::SafeHtml] {
+        for form in FORMS {
             let rendered = render(source, Markup::Html, Some(BASE), form);
             assert!(rendered.output.len() <= MAX_OUTPUT_BYTES);
             assert_eq!(rendered.degraded, degraded && form != Form::Text, "{form:?} of {}", source.get(..20).unwrap());
