@@ -3,32 +3,53 @@
 //! Owns the schemes that may stand in a rendering. Everything else dies, however it is written: the URL parser takes out
 //! white space and control characters as browsers do, so what is judged is what a browser would open.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+
 use url::Url;
 
 /// Bytes of an address that is kept.
 const MAX_BYTES: usize = 8 * 1_024;
 
+/// Addresses that are remembered: each form asks for the same ones, an image even twice. A long article has a hundred.
+const MAX_KNOWN: usize = 1_024;
+
+/// Bytes of an address that is remembered.
+const MAX_KNOWN_BYTES: usize = 512;
+
 /// Resolves the addresses of one fragment.
 #[derive(Debug, Clone)]
 pub struct Addresses {
     base: Option<Url>,
+    /// What written ones became.
+    known: RefCell<HashMap<String, Option<Url>>>,
 }
 
 impl Addresses {
     /// From the address that relative ones start from.
     #[must_use]
     pub fn new(base: Option<&str>) -> Self {
-        Self { base: base.and_then(|b| Url::parse(b).ok()).filter(|b| matches!(b.scheme(), "http" | "https")) }
+        let base = base.and_then(|b| Url::parse(b).ok()).filter(|b| matches!(b.scheme(), "http" | "https"));
+        Self { base, known: RefCell::default() }
     }
 
     fn resolve(&self, written: &str) -> Option<Url> {
         if written.len() > MAX_BYTES {
             return None;
         }
-        match &self.base {
+        let mut known = self.known.borrow_mut();
+        if let Some(url) = known.get(written) {
+            return url.clone();
+        }
+        let url = match &self.base {
             Some(base) => base.join(written).ok(),
             None => Url::parse(written).ok(),
+        };
+        let length = url.as_ref().map_or(0, |u| u.as_str().len()).max(written.len());
+        if known.len() < MAX_KNOWN && length <= MAX_KNOWN_BYTES {
+            known.insert(written.to_owned(), url.clone());
         }
+        url
     }
 
     /// Where a link leads: `http`, `https` or `mailto`; anything else is none.

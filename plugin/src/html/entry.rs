@@ -79,7 +79,9 @@ fn tag(out: &mut String, open: &str, name: &str) {
 
 fn attribute(out: &mut String, name: &str, value: &str) {
     if !value.is_empty() {
-        out.push_str(&format!(" {name}=\""));
+        out.push(' ');
+        out.push_str(name);
+        out.push_str("=\"");
         escape(out, value);
         out.push('"');
     }
@@ -128,27 +130,41 @@ fn write_spans(out: &mut String, spans: &[Span]) {
 
 /// Appends text with the five entities of XML.
 pub(crate) fn escape(out: &mut String, text: &str) {
-    let mut from = 0;
-    for (at, b) in text.bytes().enumerate() {
-        let (escape, length) = match b {
-            b'<' => ("&lt;", 1),
-            b'>' => ("&gt;", 1),
-            b'&' => ("&amp;", 1),
-            b'"' => ("&quot;", 1),
-            b'\'' => ("&apos;", 1),
+    let (mut from, mut at) = (0, 0);
+    let bytes = text.as_bytes();
+    while let Some(plain) = bytes.get(at..).and_then(|rest| rest.iter().position(|b| is_special(*b))) {
+        at += plain;
+        let (escape, length) = match bytes.get(at) {
+            Some(b'<') => ("&lt;", 1),
+            Some(b'>') => ("&gt;", 1),
+            Some(b'&') => ("&amp;", 1),
+            Some(b'"') => ("&quot;", 1),
+            Some(b'\'') => ("&apos;", 1),
             // A reader makes a line feed of it (XML 1.0, section 2.11).
-            b'\r' => ("\n", 1),
-            b'\t' | b'\n' | b' '..=b'~' => continue,
+            Some(b'\r') => ("\n", 1),
             // What XML forbids: control characters, U+FFFE and U+FFFF.
-            0..=0x1F => ("", 1),
-            0xEF if matches!(text.get(at..at + 3), Some("\u{FFFE}" | "\u{FFFF}")) => ("", 3),
-            _ => continue,
+            Some(0..=0x1F) => ("", 1),
+            _ if matches!(text.get(at..at + 3), Some("\u{FFFE}" | "\u{FFFF}")) => ("", 3),
+            _ => {
+                at += 1;
+                continue;
+            }
         };
         out.push_str(text.get(from..at).unwrap_or(""));
         out.push_str(escape);
-        from = at + length;
+        at += length;
+        from = at;
     }
     out.push_str(text.get(from..).unwrap_or(""));
+}
+
+/// Whether [`escape`] has to look at a byte.
+fn is_special(b: u8) -> bool {
+    match b {
+        b'\t' | b'\n' => false,
+        b'<' | b'>' | b'&' | b'"' | b'\'' | 0..=0x1F | 0xEF => true,
+        _ => false,
+    }
 }
 
 #[cfg(test)]

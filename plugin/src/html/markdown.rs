@@ -128,19 +128,23 @@ fn table(header: bool, rows: &[Vec<Vec<Span>>]) -> Vec<String> {
 
 /// An address in the parentheses of a link. The URL parser leaves no white space and no angle brackets in it.
 fn destination(address: &str) -> String {
-    let mut out = String::with_capacity(address.len());
-    for c in address.chars() {
+    let mut out = String::with_capacity(address.len() + 8);
+    let mut from = 0;
+    let needs = |c: char| "()\\*_`|&[]~<>".contains(c) || c.is_whitespace();
+    for (at, c) in address.match_indices(needs) {
+        out.push_str(address.get(from..at).unwrap_or(""));
         match c {
-            '(' | ')' | '\\' | '*' | '_' | '`' | '|' | '&' | '[' | ']' | '~' => {
+            "<" => out.push_str("%3C"),
+            ">" => out.push_str("%3E"),
+            c if c.trim().is_empty() => out.push_str("%20"),
+            c => {
                 out.push('\\');
-                out.push(c);
+                out.push_str(c);
             }
-            '<' => out.push_str("%3C"),
-            '>' => out.push_str("%3E"),
-            c if c.is_whitespace() => out.push_str("%20"),
-            c => out.push(c),
         }
+        from = at + c.len();
     }
+    out.push_str(address.get(from..).unwrap_or(""));
     out
 }
 
@@ -281,7 +285,11 @@ impl Writer<'_> {
         let after_punctuation = self.out.chars().next_back().is_some_and(|c| !is_word(c));
         let before_word = next.is_some_and(is_word);
         match mark {
-            Mark::Link(href) => self.out.push_str(&format!("]({})", destination(href))),
+            Mark::Link(href) => {
+                self.out.push_str("](");
+                self.out.push_str(&destination(href));
+                self.out.push(')');
+            }
             Mark::Strong | Mark::Emphasis => {
                 self.out.push_str(delimiter);
                 self.entity |= before_word && (delimiter == "_" || after_punctuation);
