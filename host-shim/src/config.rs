@@ -50,6 +50,8 @@ struct File {
     user_agent: Option<String>,
     dns_servers: Vec<String>,
     tls_authorities: Vec<PathBuf>,
+    credential_key_file: Option<PathBuf>,
+    old_credential_key_files: Vec<PathBuf>,
     schedule: ScheduleTable,
     plugins: Vec<PluginTable>,
 }
@@ -83,6 +85,10 @@ pub struct Config {
     pub dns_servers: Vec<SocketAddr>,
     /// PEM files with authorities of the operator's own.
     pub tls_authorities: Vec<PathBuf>,
+    /// The file with the key that seals credentials; without it none are taken.
+    pub credential_key_file: Option<PathBuf>,
+    /// Files with older keys, which only open.
+    pub old_credential_key_files: Vec<PathBuf>,
     /// The shortest interval.
     pub min_interval_seconds: u32,
     /// Runs at once.
@@ -129,6 +135,8 @@ pub fn read(text: &str, base: &Path, user_agent: &str) -> Result<(Config, Vec<St
                 .map(|s| address("dns_servers", s, "addresses with ports, such as 9.9.9.9:53"))
                 .collect::<Result<_, _>>()?,
             tls_authorities: file.tls_authorities.iter().map(|path| base.join(path)).collect(),
+            credential_key_file: file.credential_key_file.map(|path| base.join(path)),
+            old_credential_key_files: file.old_credential_key_files.iter().map(|path| base.join(path)).collect(),
             min_interval_seconds,
             max_concurrent_runs,
             plugins: file.plugins.into_iter().map(|p| pin(p, base)).collect::<Result<_, _>>()?,
@@ -184,6 +192,8 @@ mod tests {
             "user_agent",
             "dns_servers",
             "tls_authorities",
+            "credential_key_file",
+            "old_credential_key_files",
             "min_interval_seconds",
             "max_concurrent_runs",
             "path",

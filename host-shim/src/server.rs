@@ -7,16 +7,18 @@ use std::io::Read;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
-use crate::api::{Api, Keys, new_key};
+use crate::api::{Api, new_key};
 use crate::config::Config;
+use crate::corpus::access::Scope;
 use crate::corpus::clock::System;
 use crate::corpus::pins::Pins;
+use crate::corpus::vault::{MAX_KEY_BYTES, Vault};
 use crate::corpus::{Service, Settings};
 use crate::egress::client::Client;
 use crate::egress::dial::{self, Tls};
@@ -27,11 +29,15 @@ use crate::engine::image::Cache;
 use crate::engine::limits::Limits;
 use crate::engine::runtime::Runtime;
 use crate::ids;
+use crate::store::model::ApiKey;
 use crate::store::sqlite::Sqlite;
 use crate::store::{Store, StoreError};
 
 /// Bytes of a file with authorities: a few hundred of them.
 const MAX_AUTHORITY_BYTES: u64 = 1024 * 1024;
+
+/// How long calls in flight may take to end once the runs are done.
+const HTTP_GRACE: Duration = Duration::from_secs(1);
 
 /// Why the service does not start.
 #[derive(Debug, thiserror::Error)]
@@ -72,6 +78,14 @@ pub enum StartError {
     /// The way out.
     #[error("{0}")]
     Egress(#[from] Failure),
+    /// The key for credentials.
+    #[error("cannot read the credential key in {path}: {why}")]
+    CredentialKey {
+        /// File.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
     /// No randomness.
     #[error("the machine has no randomness for a key: {0}")]
     Randomness(getrandom::Error),
@@ -90,7 +104,6 @@ pub struct Server {
     pub warnings: Vec<String>,
     /// The service itself, for callers inside the process.
     pub service: Arc<Service>,
-    stop: watch::Sender<bool>,
     scheduler: JoinHandle<()>,
     http: JoinHandle<std::io::Result<()>>,
     _lock: File,
@@ -110,13 +123,13 @@ impl Server {
         let listener = TcpListener::bind(config.listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         // Last of what may fail: a key that is made is shown.
-        let (keys, first_key) = keys(&*store)?;
-        let (stop, stopping) = watch::channel(false);
-        let scheduler = tokio::spawn(Arc::clone(&service).schedule(stopping.clone()));
-        let router = Api::new(Arc::clone(&service), keys).router();
-        let mut until = stopping;
+        let first_key = first_key(&*store)?;
+        let scheduler = tokio::spawn(Arc::clone(&service).schedule());
+        let router = Api::new(Arc::clone(&service)).router();
+        let mut until = service.watch_stop();
         let http = tokio::spawn(async move {
             let stopped = async move { while !*until.borrow() && until.changed().await.is_ok() {} };
+            let router = router.into_make_service_with_connect_info::<SocketAddr>();
             axum::serve(listener, router).with_graceful_shutdown(stopped).await
         });
         let kinds = service
@@ -124,18 +137,20 @@ impl Server {
             .iter()
             .map(|(kind, p)| format!("{kind}: {} {}", p.plugin.descriptor().id, p.plugin.digest()))
             .collect();
-        Ok(Self { address, first_key, kinds, warnings, service, stop, scheduler, http, _lock: lock })
+        Ok(Self { address, first_key, kinds, warnings, service, scheduler, http, _lock: lock })
     }
 
     /// Stops the service: no new runs and calls, those in flight end, within ten seconds.
     pub async fn stop(self) {
-        // Nobody is left to tell when the receivers are gone already.
-        let _ = self.stop.send(true);
+        self.service.stop();
         if let Err(error) = self.scheduler.await {
             tracing::error!(%error, "the scheduler ended badly");
         }
-        // A caller that holds its connection open must not hold the process.
-        self.http.abort();
+        // Calls in flight end too, but a caller that holds its connection open must not hold the process.
+        let mut http = self.http;
+        if tokio::time::timeout(HTTP_GRACE, &mut http).await.is_err() {
+            http.abort();
+        }
     }
 }
 
@@ -167,7 +182,7 @@ async fn service(
     let client = Client::new(Arc::new(dns), Tls::new(&authorities(&config.tls_authorities)?)?, &config.user_agent)?;
     let settings =
         Settings { min_interval_seconds: config.min_interval_seconds, max_concurrent_runs: config.max_concurrent_runs };
-    let service = Service::new(store, pins, client, Arc::new(System), settings);
+    let service = Service::new(store, pins, client, Arc::new(System), settings, vault(config)?);
     let now = service.now_ms();
     let abandoned = service.store(move |store| store.recover(now)).await?;
     if abandoned > 0 {
@@ -189,14 +204,52 @@ fn authorities(files: &[PathBuf]) -> Result<Vec<CertificateDer<'static>>, StartE
     Ok(all)
 }
 
-/// The keys of the store; the first start makes one.
-fn keys(store: &dyn Store) -> Result<(Keys, Option<String>), StartError> {
-    let hashes = store.api_keys()?;
-    if !hashes.is_empty() {
-        return Ok((Keys::new(hashes), None));
-    }
+/// What seals credentials, where a key is configured.
+///
+/// # Errors
+/// Where a file cannot be read or holds no key.
+pub fn vault(config: &Config) -> Result<Option<Vault>, StartError> {
+    let Some(current) = &config.credential_key_file else { return Ok(None) };
+    let failed = |path: &Path, why: String| StartError::CredentialKey { path: path.to_owned(), why };
+    let read = |path: &Path| -> Result<Vec<u8>, StartError> {
+        let mut text = Vec::new();
+        let file = File::open(path).map_err(|e| failed(path, e.to_string()))?;
+        file.take(MAX_KEY_BYTES as u64 + 2).read_to_end(&mut text).map_err(|e| failed(path, e.to_string()))?;
+        // Read once alone, so that the file that is wrong is named.
+        Vault::new(&text, &[]).map_err(|e| failed(path, e.to_string()))?;
+        Ok(text)
+    };
+    let old = config.old_credential_key_files.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+    Vault::new(&read(current)?, &old).map(Some).map_err(|e| failed(current, e.to_string()))
+}
+
+/// A key as the store has it, made now.
+///
+/// # Errors
+/// No randomness.
+pub fn make_key(name: &str, scopes: &[Scope], corpora: Option<Vec<String>>) -> Result<(String, ApiKey), StartError> {
     let (key, hash) = new_key().map_err(StartError::Randomness)?;
     let now = jiff::Timestamp::now().as_millisecond();
-    store.add_api_key(&ids::new("key", now), hash, now)?;
-    Ok((Keys::new(vec![hash]), Some(key)))
+    let scopes: Vec<&str> = scopes.iter().map(|s| s.name()).collect();
+    let stored = ApiKey {
+        key_id: ids::new("key", now),
+        name: name.to_owned(),
+        hash,
+        scopes: scopes.join(" "),
+        corpora,
+        created_at: now,
+        revoked_at: None,
+    };
+    Ok((key, stored))
+}
+
+/// The key that the first start makes.
+fn first_key(store: &dyn Store) -> Result<Option<String>, StartError> {
+    if !store.api_keys()?.is_empty() {
+        return Ok(None);
+    }
+    let scopes = [Scope::ConnectorsAdmin, Scope::ContentRead, Scope::ChangesRead];
+    let (key, stored) = make_key("first", &scopes, None)?;
+    store.add_api_key(&stored)?;
+    Ok(Some(key))
 }

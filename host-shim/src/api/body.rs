@@ -70,10 +70,10 @@ impl<T: DeserializeOwned> FromRequestParts<Api> for Parameters<T> {
 }
 
 /// The number of entries that a list gives.
-pub(super) fn limit(given: Option<u32>) -> Result<u32, ApiError> {
-    match given {
+pub(super) fn limit(given: Option<String>) -> Result<u32, ApiError> {
+    match given.map(|text| text.parse::<u32>()) {
         None => Ok(MAX_LIMIT),
-        Some(n) if (1..=MAX_LIMIT).contains(&n) => Ok(n),
+        Some(Ok(n)) if (1..=MAX_LIMIT).contains(&n) => Ok(n),
         Some(_) => {
             let message = format!("limit must be 1 to {MAX_LIMIT}");
             Err(ApiError::invalid("invalid_limit", Some("limit".to_owned()), message))

@@ -1,16 +1,19 @@
 //! Corpora: places for records.
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::auth::{Allowed, ConnectorsAdmin};
 use super::body::{Body, Parameters, limit, once};
 use super::{Api, ApiError, cursor};
+use crate::corpus::access::Principal;
 use crate::corpus::clock::rfc3339;
 use crate::ids;
 use crate::store::model::Corpus;
+use crate::store::{Store, StoreError};
 
 /// Characters of a name.
 pub(super) const MAX_NAME_CHARS: usize = 200;
@@ -39,13 +42,18 @@ fn show(corpus: &Corpus) -> Value {
 
 pub(super) async fn create(
     State(api): State<Api>,
+    Allowed(who, _): Allowed<ConnectorsAdmin>,
     Body(body): Body<Create>,
 ) -> Result<(StatusCode, Json<Value>), ApiError> {
+    if who.corpora.is_some() {
+        return Err(ApiError::forbidden("connectors:admin for all corpora"));
+    }
     check_name(&body.name)?;
     let once = once("corpora", &body.idempotency_key, &json!({"name": body.name}))?;
     let now = api.service.now_ms();
     let corpus = Corpus { corpus_id: ids::new("c", now), name: body.name, created_at: now };
     let created = api.service.store(move |store| store.create_corpus(corpus, &once)).await?;
+    api.service.changed();
     Ok((StatusCode::CREATED, Json(show(&created.value))))
 }
 
@@ -53,16 +61,44 @@ pub(super) async fn create(
 #[serde(deny_unknown_fields)]
 pub(super) struct List {
     page_cursor: Option<String>,
-    limit: Option<u32>,
+    limit: Option<String>,
 }
 
-pub(super) async fn list(State(api): State<Api>, Parameters(query): Parameters<List>) -> Result<Json<Value>, ApiError> {
+/// Corpora are named by whoever may do anything with one of them.
+pub(super) async fn list(
+    State(api): State<Api>,
+    Extension(who): Extension<Principal>,
+    Parameters(query): Parameters<List>,
+) -> Result<Json<Value>, ApiError> {
     let limit = limit(query.limit)?;
     let after = query.page_cursor.map(|c| cursor::read("corpora", &c)).transpose()?;
-    let mut corpora = api.service.store(move |store| store.corpora(after.as_deref(), limit + 1)).await?;
+    let mut corpora = match &who.corpora {
+        None => api.service.store(move |store| store.corpora(after.as_deref(), limit + 1)).await?,
+        Some(own) => {
+            let behind = |id: &&String| after.as_ref().is_none_or(|after| *id > after);
+            let wanted: Vec<String> = own.iter().filter(behind).take(limit as usize + 1).cloned().collect();
+            api.service.store(move |store| existing(store, &wanted)).await?
+        }
+    };
     let next = page(&mut corpora, limit).map(|last| cursor::write("corpora", &last.corpus_id));
     let items: Vec<Value> = corpora.iter().map(show).collect();
     Ok(Json(list_of(items, next)))
+}
+
+/// Those of the corpora that there are.
+fn existing(store: &dyn Store, wanted: &[String]) -> Result<Vec<Corpus>, StoreError> {
+    let found = wanted.iter().map(|id| store.corpus(id)).filter(|c| !matches!(c, Err(StoreError::NotFound(_))));
+    found.collect()
+}
+
+/// Whether a corpus exists for a caller; one that it may not know of does not.
+pub(super) async fn check_visible(api: &Api, who: &Principal, corpus_id: Option<&str>) -> Result<(), ApiError> {
+    let Some(id) = corpus_id.map(str::to_owned) else { return Ok(()) };
+    if !who.sees(&id) {
+        return Err(ApiError::not_found("the corpus"));
+    }
+    api.service.store(move |store| store.corpus(&id)).await?;
+    Ok(())
 }
 
 /// Cuts a list that was read one entry too long; the last entry kept, where there is another page.

@@ -5,8 +5,12 @@ use axum::extract::State;
 use serde_json::{Value, json};
 
 use super::Api;
+use super::auth::{Allowed, ConnectorsRead};
+use crate::corpus::access::Scope;
 
-pub(super) async fn list(State(api): State<Api>) -> Json<Value> {
+pub(super) async fn list(State(api): State<Api>, Allowed(who, _): Allowed<ConnectorsRead>) -> Json<Value> {
+    // What is open beyond public addresses describes a private network.
+    let sees_egress = who.may(Scope::ConnectorsAdmin);
     let items: Vec<Value> = api
         .service
         .pins()
@@ -29,12 +33,12 @@ pub(super) async fn list(State(api): State<Api>) -> Json<Value> {
                 "plugin": {
                     "id": descriptor.id, "version": descriptor.version, "digest": pinned.plugin.digest().to_string(),
                 },
-                "egress": pinned.rules,
+                "egress": sees_egress.then_some(&pinned.rules),
             }))
         })
         .collect();
     Json(json!({
-        "credential_deposits": false,
+        "credential_deposits": api.service.vault().is_some(),
         "min_interval_seconds": api.service.settings().min_interval_seconds,
         "items": items,
     }))

@@ -5,24 +5,29 @@
 
 mod auth;
 mod body;
+mod changes;
 mod connectors;
 mod corpora;
+mod create;
 mod cursor;
 mod error;
 mod kinds;
 mod probes;
 mod records;
+mod view;
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::middleware;
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post, put};
+use axum::{Extension, Router, middleware};
+use tokio::sync::Semaphore;
 
 use crate::corpus::Service;
+use crate::corpus::access::Principal;
+use auth::Failures;
 
-pub use auth::{Keys, new_key};
+pub use auth::new_key;
 pub use error::ApiError;
 
 /// Bytes of a request body: a checkpoint of 128 KiB, escaped, and room for a config.
@@ -35,38 +40,68 @@ pub const MAX_LIMIT: u32 = 100;
 #[derive(Clone)]
 pub struct Api {
     service: Arc<Service>,
-    keys: Keys,
+    failures: Arc<Failures>,
+    streams: Arc<Semaphore>,
 }
 
 impl Api {
-    /// The API over a service, open to the holders of these keys.
+    /// The API over a service.
     #[must_use]
-    pub fn new(service: Arc<Service>, keys: Keys) -> Self {
-        Self { service, keys }
+    pub fn new(service: Arc<Service>) -> Self {
+        Self { service, failures: Arc::default(), streams: Arc::new(Semaphore::new(changes::MAX_STREAMS)) }
     }
 
-    /// The routes.
+    /// The routes that need a key, by path.
+    fn guarded() -> Vec<(&'static str, MethodRouter<Self>)> {
+        vec![
+            ("/v0/corpora", get(corpora::list).post(corpora::create)),
+            ("/v0/connectors", get(connectors::list).post(create::create)),
+            ("/v0/connectors/{id}", get(connectors::get)),
+            ("/v0/connectors/{id}/credential", put(connectors::credential)),
+            ("/v0/connectors/{id}/disable", post(connectors::disable)),
+            ("/v0/connectors/{id}/pause", post(connectors::pause)),
+            ("/v0/connectors/{id}/resume", post(connectors::resume)),
+            ("/v0/connectors/{id}/runs", get(connectors::runs).post(connectors::run)),
+            ("/v0/connectors/{id}/schedule", put(connectors::schedule)),
+            ("/v0/connector-kinds", get(kinds::list)),
+            ("/v0/records", get(records::list)),
+            ("/v0/records/{id}", get(records::get)),
+            ("/v0/records/{id}/versions", get(records::versions)),
+            ("/v0/records/{id}/versions/{version}", get(records::version)),
+            ("/v0/changes", get(changes::list)),
+            ("/v0/changes/stream", get(changes::stream)),
+            ("/metrics", get(probes::metrics)),
+        ]
+    }
+
+    /// The routes that anybody may call: they tell nothing of what the service keeps.
+    fn open() -> Vec<(&'static str, MethodRouter<Self>)> {
+        vec![("/healthz", get(probes::alive)), ("/readyz", get(probes::ready))]
+    }
+
+    /// The paths of all routes.
+    #[must_use]
+    pub fn paths() -> Vec<&'static str> {
+        Self::guarded().into_iter().chain(Self::open()).map(|(path, _)| path).collect()
+    }
+
+    /// The routes, open to holders of keys. Serve it with the address of the peer.
     pub fn router(self) -> Router {
-        let guarded = Router::new()
-            .route("/v0/corpora", get(corpora::list).post(corpora::create))
-            .route("/v0/connectors", get(connectors::list).post(connectors::create))
-            .route("/v0/connectors/{id}", get(connectors::get))
-            .route("/v0/connectors/{id}/disable", post(connectors::disable))
-            .route("/v0/connectors/{id}/runs", get(connectors::runs).post(connectors::run))
-            .route("/v0/connector-kinds", get(kinds::list))
-            .route("/v0/records", get(records::list))
-            .route("/v0/records/{id}", get(records::get))
-            .route("/v0/records/{id}/versions", get(records::versions))
-            .route("/v0/records/{id}/versions/{version}", get(records::version))
-            .route_layer(middleware::from_fn_with_state(self.clone(), auth::require));
-        Router::new()
-            .merge(guarded)
-            .route("/healthz", get(probes::alive))
-            .route("/readyz", get(probes::ready))
+        let collect = |routes: Vec<(&str, MethodRouter<Self>)>| {
+            routes.into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods))
+        };
+        let guarded = collect(Self::guarded()).route_layer(middleware::from_fn_with_state(self.clone(), auth::require));
+        guarded
+            .merge(collect(Self::open()))
             .fallback(error::no_route)
             .method_not_allowed_fallback(error::no_method)
             .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
             .layer(middleware::from_fn(error::finish))
             .with_state(self)
+    }
+
+    /// The routes as they are for whoever owns the data folder: everything is allowed.
+    pub fn operator_router(self) -> Router {
+        self.router().layer(Extension(Principal::operator()))
     }
 }

@@ -5,7 +5,9 @@
 
 mod certify;
 mod check_url;
+mod credentials;
 mod inspect;
+mod keys;
 mod output;
 mod parse;
 mod poll;
@@ -36,14 +38,31 @@ pub struct Cli {
     #[arg(long, global = true)]
     json: bool,
 
+    /// How the log on standard error looks; HOST_SHIM_LOG says how much of it.
+    #[arg(long, global = true, env = "HOST_SHIM_LOG_FORMAT", value_enum, default_value_t = LogFormat::Human)]
+    pub log_format: LogFormat,
+
     #[command(subcommand)]
     command: Command,
+}
+
+/// Forms of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    /// Lines for people.
+    Human,
+    /// One JSON object a line.
+    Json,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Serve the REST API, with the schedule and the embedded store.
     Serve(serve::Arguments),
+    /// Make, list and revoke the keys of the API.
+    Keys(keys::Arguments),
+    /// Change the key that seals deposited credentials.
+    Credentials(credentials::Arguments),
     /// Poll one feed once, through the component.
     Poll(poll::Arguments),
     /// Read stored documents through the component, without a network.
@@ -65,6 +84,8 @@ pub async fn run(cli: Cli) -> ExitCode {
     let common = setup::Common { plugin: cli.plugin, json: cli.json };
     let result = match cli.command {
         Command::Serve(arguments) => serve::run(&common, arguments).await,
+        Command::Keys(arguments) => keys::run(&common, &arguments),
+        Command::Credentials(arguments) => credentials::run(&common, &arguments),
         Command::Poll(arguments) => poll::run(&common, arguments).await,
         Command::Parse(arguments) => parse::run(&common, arguments).await,
         Command::Render(arguments) => render::run(&common, arguments).await,

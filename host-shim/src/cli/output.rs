@@ -25,6 +25,9 @@ pub(super) enum CliError {
     /// The service.
     #[error("{0}")]
     Start(#[from] crate::server::StartError),
+    /// The store.
+    #[error("{0}")]
+    Store(#[from] crate::store::StoreError),
     /// A file.
     #[error("cannot {action} {path}: {source}")]
     File {

@@ -1,12 +1,10 @@
 //! `host-shim serve`: REST API, scheduler, embedded store, until it is interrupted.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::output::{self, CliError};
 use super::setup::{self, Common};
-use crate::config::{self, Config};
-use crate::engine::pin::Pin;
 use crate::server::Server;
 
 #[derive(Debug, clap::Args)]
@@ -17,7 +15,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(common: &Common, arguments: Arguments) -> Result<ExitCode, CliError> {
-    let config = configuration(common, arguments.config.as_deref())?;
+    let config = common.configuration(arguments.config.as_deref())?;
     let server = Server::start(&config).await?;
     for warning in &server.warnings {
         output::complain(warning);
@@ -33,20 +31,4 @@ pub(super) async fn run(common: &Common, arguments: Arguments) -> Result<ExitCod
     output::line("stopping: runs in flight are finished")?;
     server.stop().await;
     Ok(ExitCode::SUCCESS)
-}
-
-fn configuration(common: &Common, path: Option<&Path>) -> Result<Config, CliError> {
-    let (text, base) = match path {
-        Some(path) => (setup::read_text(path)?, path.parent().unwrap_or(Path::new(".")).to_owned()),
-        None => (String::new(), PathBuf::from(".")),
-    };
-    let (mut config, warnings) =
-        config::read(&text, &base, setup::USER_AGENT).map_err(|e| CliError::Usage(e.to_string()))?;
-    for warning in warnings {
-        output::complain(&warning);
-    }
-    if config.plugins.is_empty() {
-        config.plugins.push(Pin { path: common.component()?, sha256: None, configuration: "{}".to_owned() });
-    }
-    Ok(config)
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::output::CliError;
+use crate::config::{self, Config};
 use crate::egress::client::{Client, Rules};
 use crate::egress::dial::{self, Tls};
 use crate::egress::resolver::Dns;
@@ -43,6 +44,23 @@ impl Common {
                 .map(|exe| exe.with_file_name(COMPONENT))
                 .map_err(|e| CliError::file("find", Path::new(COMPONENT), e)),
         }
+    }
+
+    /// The configuration of the service: the file's, else the defaults; without any pin the component beside the program.
+    pub(super) fn configuration(&self, path: Option<&Path>) -> Result<Config, CliError> {
+        let (text, base) = match path {
+            Some(path) => (read_text(path)?, path.parent().unwrap_or(Path::new(".")).to_owned()),
+            None => (String::new(), PathBuf::from(".")),
+        };
+        let (mut config, warnings) =
+            config::read(&text, &base, USER_AGENT).map_err(|e| CliError::Usage(e.to_string()))?;
+        for warning in warnings {
+            super::output::complain(&warning);
+        }
+        if config.plugins.is_empty() {
+            config.plugins.push(Pin { path: self.component()?, sha256: None, configuration: "{}".to_owned() });
+        }
+        Ok(config)
     }
 
     /// Loads the component with a configuration.

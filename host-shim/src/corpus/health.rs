@@ -1,6 +1,6 @@
 //! Health of an instance, without I/O: Quivr's states, precedence and numbers.
 //!
-//! disabled > access_error > silent > active. Transient and source failures show in `last_error` alone.
+//! disabled > access_error > credential_expiring > silent > active. Transient and source failures show in `last_error` alone.
 
 use crate::store::model::Instance;
 
@@ -11,6 +11,8 @@ pub enum State {
     Disabled,
     /// The source refuses this reader.
     AccessError,
+    /// The credential expires soon, or has.
+    CredentialExpiring,
     /// Nothing new for longer than the policy allows.
     Silent,
     /// All is well.
@@ -24,6 +26,7 @@ impl State {
         match self {
             Self::Disabled => "disabled",
             Self::AccessError => "access_error",
+            Self::CredentialExpiring => "credential_expiring",
             Self::Silent => "silent",
             Self::Active => "active",
         }
@@ -39,6 +42,8 @@ pub fn evaluate(instance: &Instance, now: i64) -> State {
         State::Disabled
     } else if instance.access_error {
         State::AccessError
+    } else if expires_within(instance, now) {
+        State::CredentialExpiring
     } else if silence > i64::from(instance.new.silent_after_seconds) * 1_000 {
         State::Silent
     } else {
@@ -46,41 +51,20 @@ pub fn evaluate(instance: &Instance, now: i64) -> State {
     }
 }
 
+/// Whether the credential expires at or before the end of the warning time.
+fn expires_within(instance: &Instance, now: i64) -> bool {
+    let warned_until = now.saturating_add(i64::from(instance.new.credential_warning_seconds) * 1_000);
+    instance.credential.and_then(|c| c.expires_at).is_some_and(|at| at <= warned_until)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::model::NewInstance;
+    use crate::store::model::{CredentialInfo, NewInstance};
 
     fn instance() -> Instance {
-        Instance {
-            seq: 1,
-            new: NewInstance {
-                connector_id: "con_1".into(),
-                corpus_id: "c_1".into(),
-                source_namespace: "n".into(),
-                name: "n".into(),
-                labels: serde_json::json!({}),
-                kind: "rss".into(),
-                config: serde_json::json!({}),
-                interval_seconds: 300,
-                silent_after_seconds: 60,
-                credential_warning_seconds: 0,
-                checkpoint: None,
-            },
-            created_at: 1_000,
-            disabled_at: None,
-            diagnostics: None,
-            next_run_at: 0,
-            next_run_because: String::new(),
-            not_before: 0,
-            last_run_at: None,
-            last_success_at: None,
-            last_item_at: None,
-            last_error: None,
-            access_error: false,
-            health: "active".into(),
-            reads: (0, 0),
-        }
+        let new = NewInstance { silent_after_seconds: 60, credential_warning_seconds: 10, ..NewInstance::default() };
+        Instance { new, created_at: 1_000, ..Instance::default() }
     }
 
     #[test]
@@ -91,6 +75,22 @@ mod tests {
         let later = Instance { last_item_at: Some(5_000), ..instance() };
         assert_eq!(evaluate(&later, 65_000), State::Active);
         assert_eq!(evaluate(&later, 65_001), State::Silent);
+    }
+
+    #[test]
+    fn a_credential_is_warned_of_from_the_very_start_of_the_warning_time_on() {
+        let expires = |expires_at| Instance {
+            credential: Some(CredentialInfo { version: 1, deposited_at: 1_000, expires_at }),
+            ..instance()
+        };
+        assert_eq!(evaluate(&expires(Some(20_001)), 10_000), State::Active);
+        assert_eq!(evaluate(&expires(Some(20_000)), 10_000), State::CredentialExpiring);
+        assert_eq!(evaluate(&expires(Some(5_000)), 10_000), State::CredentialExpiring);
+        assert_eq!(evaluate(&expires(None), 10_000), State::Active);
+        // It goes before silence and behind a refusal.
+        assert_eq!(evaluate(&expires(Some(20_000)), 900_000), State::CredentialExpiring);
+        let refused = Instance { access_error: true, ..expires(Some(0)) };
+        assert_eq!(evaluate(&refused, 10_000), State::AccessError);
     }
 
     #[test]

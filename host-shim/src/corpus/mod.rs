@@ -3,17 +3,20 @@
 //! Owns the rules: what a run does with a page, when an instance runs next, what its health is. No SQL and no HTTP in
 //! it: the store is a trait, the API sits above.
 
+pub mod access;
 pub mod clock;
 pub mod health;
+pub mod metrics;
 pub mod pins;
 mod run;
 pub mod schedule;
 mod scheduler;
+pub mod vault;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::egress::client::Client;
 use crate::store::model::Instance;
@@ -23,7 +26,12 @@ pub use run::RunSummary;
 
 use clock::Clock;
 use health::State;
+use metrics::Metrics;
 use pins::Pins;
+use vault::Vault;
+
+/// How long a change can be read: seven days (Quivr's).
+pub const CHANGES_RETENTION_MS: i64 = 7 * 24 * 3_600 * 1_000;
 
 /// How long a claim lasts. A run ends after 2 minutes and one more call, and its process may be slow to write.
 pub const LEASE: Duration = Duration::from_secs(300);
@@ -53,6 +61,15 @@ pub struct Service {
     ended: Notify,
     /// When the scheduler last looked, in milliseconds since 1970.
     looked_at: std::sync::atomic::AtomicI64,
+    /// When old changes were last taken out.
+    pruned_at: std::sync::atomic::AtomicI64,
+    /// Opens credentials; `None` where the host has no key for them.
+    vault: Option<Vault>,
+    metrics: Metrics,
+    /// Moves on with each write that may have brought changes.
+    changes: watch::Sender<u64>,
+    /// Set once, when the service stops.
+    stop: watch::Sender<bool>,
 }
 
 impl std::fmt::Debug for Service {
@@ -70,6 +87,7 @@ impl Service {
         client: Client,
         clock: Arc<dyn Clock>,
         settings: Settings,
+        vault: Option<Vault>,
     ) -> Arc<Self> {
         let now = clock.now_ms();
         Arc::new(Self {
@@ -82,6 +100,11 @@ impl Service {
             wake: Notify::new(),
             ended: Notify::new(),
             looked_at: now.into(),
+            pruned_at: 0.into(),
+            vault,
+            metrics: Metrics::default(),
+            changes: watch::Sender::new(0),
+            stop: watch::Sender::new(false),
         })
     }
 
@@ -112,7 +135,51 @@ impl Service {
         call: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let store = Arc::clone(&self.store);
-        tokio::task::spawn_blocking(move || call(&*store)).await.map_err(|e| StoreError::Engine(e.to_string()))?
+        let begun = std::time::Instant::now();
+        let result = tokio::task::spawn_blocking(move || call(&*store)).await;
+        let result = result.map_err(|e| StoreError::Engine(e.to_string())).flatten();
+        self.metrics.stored(!matches!(result, Err(StoreError::Engine(_))), begun.elapsed());
+        result
+    }
+
+    /// What seals credentials, where this host has a key.
+    #[must_use]
+    pub fn vault(&self) -> Option<&Vault> {
+        self.vault.as_ref()
+    }
+
+    /// What the service counts.
+    #[must_use]
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// Tells readers of the change log that there may be more of it.
+    pub fn changed(&self) {
+        self.changes.send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    /// Moves on when there may be more changes.
+    #[must_use]
+    pub fn watch_changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Tells the scheduler and the streams to end.
+    pub fn stop(&self) {
+        self.stop.send_replace(true);
+    }
+
+    /// Whether the service stops.
+    #[must_use]
+    pub fn watch_stop(&self) -> watch::Receiver<bool> {
+        self.stop.subscribe()
+    }
+
+    /// After a write about an instance: tells its health, and readers and the scheduler that something moved.
+    pub async fn touched(&self, connector_id: &str) {
+        self.tell_health(connector_id).await;
+        self.wake();
     }
 
     /// Tells the scheduler that something may be due.

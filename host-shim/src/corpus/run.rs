@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use tracing::Instrument;
+
 use super::clock::rfc3339;
 use super::pins::Pinned;
 use super::{Service, health, schedule};
+use crate::egress::credential::Credential;
 use crate::egress::url::for_log;
 use crate::engine::answer::{Class, Page};
 use crate::engine::pin::Digest;
@@ -12,7 +15,7 @@ use crate::engine::plugin::Invocation;
 use crate::runner::network::{Network, Report};
 use crate::runner::{RunError, Session};
 use crate::store::StoreError;
-use crate::store::model::{Claim, LastError, Outcome, PageCommit, PageOutcome, Producer, RunEnd, RunFigures};
+use crate::store::model::{Claim, LastError, Outcome, PageCommit, PageOutcome, Producer, RunEnd, RunFigures, SawMoved};
 
 /// What a run brought.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +26,8 @@ pub struct RunSummary {
     pub outcome: Option<Outcome>,
     /// The failure's code.
     pub code: Option<String>,
+    /// The source asked to be left alone for a while.
+    pub throttled: bool,
     /// New and changed records.
     pub brought: PageOutcome,
 }
@@ -33,26 +38,66 @@ const DAY_MS: i64 = 24 * 3_600 * 1_000;
 impl Service {
     /// Runs a claimed instance to its end and tells its health.
     pub(super) async fn run(self: &Arc<Self>, claim: Claim) -> RunSummary {
-        let mut summary =
-            RunSummary { run_id: claim.run_id.clone(), outcome: None, code: None, brought: PageOutcome::default() };
-        if let Err(error) = self.drive(&claim, &mut summary).await {
+        let mut summary = RunSummary {
+            run_id: claim.run_id.clone(),
+            outcome: None,
+            code: None,
+            throttled: false,
+            brought: PageOutcome::default(),
+        };
+        self.metrics.began(claim.started_at - claim.instance.next_run_at);
+        let span = self.span(&claim);
+        let driven = self.drive(&claim, &mut summary).instrument(span.clone()).await;
+        if let Err(error) = driven {
             // The claim was lost or the store failed: the next claim starts from the stored checkpoint.
-            tracing::warn!(run = claim.run_id, %error, "a run ended without being recorded");
+            tracing::warn!(parent: &span, %error, "a run ended without being recorded");
         }
-        let id = claim.instance.new.connector_id.clone();
-        let now = self.now_ms();
+        self.metrics.ended(
+            summary.outcome,
+            summary.code.as_deref(),
+            summary.throttled,
+            summary.brought.new,
+            summary.brought.changed,
+        );
+        span.record("duration_ms", self.now_ms() - claim.started_at);
+        let outcome = summary.outcome.map_or("lost", Outcome::name);
+        let (new, changed) = (summary.brought.new, summary.brought.changed);
+        tracing::info!(parent: &span, outcome, code = summary.code, new, changed, "run");
+        self.tell_health(&claim.instance.new.connector_id).await;
+        self.ended.notify_waiters();
+        self.wake();
+        summary
+    }
+
+    /// The span of a run. Addresses of feeds are no part of it.
+    fn span(&self, claim: &Claim) -> tracing::Span {
+        let digest = self.pins.get(&claim.instance.new.kind).map(|p| p.plugin.digest().to_string());
+        tracing::info_span!(
+            "run",
+            run = claim.run_id,
+            instance = claim.instance.new.connector_id,
+            digest,
+            status = tracing::field::Empty,
+            bytes = tracing::field::Empty,
+            items = tracing::field::Empty,
+            notes = tracing::field::Empty,
+            duration_ms = tracing::field::Empty,
+        )
+    }
+
+    /// Tells a change of an instance's health, if there is one.
+    pub(super) async fn tell_health(&self, connector_id: &str) {
+        let (id, now) = (connector_id.to_owned(), self.now_ms());
         let told = self
             .store(move |store| {
                 let instance = store.instance(&id)?;
                 store.tell_health(&id, health::evaluate(&instance, now).name(), now)
             })
             .await;
-        if let Err(error) = told {
-            tracing::warn!(%error, "health could not be recorded");
+        match told {
+            Ok(_) => self.changed(),
+            Err(error) => tracing::warn!(%error, "health could not be recorded"),
         }
-        self.ended.notify_waiters();
-        self.wake();
-        summary
     }
 
     async fn drive(&self, claim: &Claim, summary: &mut RunSummary) -> Result<(), StoreError> {
@@ -69,32 +114,111 @@ impl Service {
         let digest = pinned.plugin.digest();
         let last_body =
             claim.body.filter(|(_, plugin)| *plugin == digest.bytes()).map(|(body, _)| Digest::from_bytes(body));
-        let network = Arc::new(Network::new(self.client.clone(), pinned.rules.clone(), None, last_body));
-        let mut session = Session::new(pinned.plugin.clone(), Arc::clone(&network) as _, self.invocation(claim));
-        while let Some(next) = session.next().await {
+        let credential = match self.credential(claim, &pinned).await? {
+            Ok(credential) => credential,
+            Err(error) => return self.fail(claim, summary, error, None, &Report::default(), None).await,
+        };
+        let call = Invocation { has_credential: credential.is_some(), ..self.invocation(claim) };
+        let network = Arc::new(Network::new(self.client.clone(), pinned.rules.clone(), credential, last_body));
+        let result = self.pages(claim, summary, &pinned, &network, call).await;
+        let report = network.report();
+        let span = tracing::Span::current();
+        span.record("status", report.status);
+        span.record("bytes", report.wire_bytes);
+        result
+    }
+
+    async fn pages(
+        &self,
+        claim: &Claim,
+        summary: &mut RunSummary,
+        pinned: &Pinned,
+        network: &Arc<Network>,
+        call: Invocation,
+    ) -> Result<(), StoreError> {
+        if is_unproven(claim) {
+            let refused = match pinned.plugin.check_credential(&call, Arc::clone(network) as _).await {
+                Ok(Ok(_)) => None,
+                Ok(Err(failure)) => Some(RunError::Source(failure)),
+                Err(error) => Some(RunError::Component(error)),
+            };
+            if let Some(error) = refused {
+                return self.refused(claim, summary, &error, &network.report()).await;
+            }
+        }
+        let mut session = Session::new(pinned.plugin.clone(), Arc::clone(network) as _, call);
+        let mut items = 0;
+        let result = loop {
+            let Some(next) = session.next().await else { break Ok(()) };
             match next {
                 Ok(page) if page.not_due => {
-                    return self.skip(claim, summary, &pinned, &page, &network.report()).await;
+                    break self.skip(claim, summary, pinned, &page, &network.report()).await;
                 }
                 Ok(page) => {
                     let over = session.is_over();
-                    self.commit(claim, summary, &pinned, page, &network.report(), over).await?;
+                    items += page.items.len();
+                    let notes = page.diagnostics.get("notes").and_then(|n| n.as_array()).map_or(0, Vec::len);
+                    tracing::Span::current().record("notes", notes);
+                    if let Err(error) = self.commit(claim, summary, pinned, page, &network.report(), over).await {
+                        break Err(error);
+                    }
                 }
-                Err(error) => {
-                    let report = network.report();
-                    let last = LastError {
-                        class: error.class().name().to_owned(),
-                        code: error.code().to_owned(),
-                        message: error.to_string(),
-                        at: self.now_ms(),
-                    };
-                    let detail = detail(&error, &report);
-                    let retry = error.retry_after_seconds();
-                    return self.fail(claim, summary, last, detail, &report, retry).await;
-                }
+                Err(error) => break self.refused(claim, summary, &error, &network.report()).await,
             }
+        };
+        tracing::Span::current().record("items", items);
+        self.metrics.used(&network.report(), session.usage.ticks, session.usage.peak_memory);
+        result
+    }
+
+    /// Ends a run that its source or its component ended.
+    async fn refused(
+        &self,
+        claim: &Claim,
+        summary: &mut RunSummary,
+        error: &RunError,
+        report: &Report,
+    ) -> Result<(), StoreError> {
+        let last = LastError {
+            class: error.class().name().to_owned(),
+            code: error.code().to_owned(),
+            message: error.to_string(),
+            at: self.now_ms(),
+        };
+        self.fail(claim, summary, last, detail(error, report), report, error.retry_after_seconds()).await
+    }
+
+    /// The credential of a run, opened; or the failure that keeps it from being sent.
+    async fn credential(
+        &self,
+        claim: &Claim,
+        pinned: &Pinned,
+    ) -> Result<Result<Option<Credential>, LastError>, StoreError> {
+        let Some(info) = claim.instance.credential else { return Ok(Ok(None)) };
+        let refused = |code: &str, message: &str| {
+            let (code, message) = (code.to_owned(), message.to_owned());
+            Ok(Err(LastError { class: Class::Access.name().to_owned(), code, message, at: self.now_ms() }))
+        };
+        if info.expires_at.is_some_and(|at| at <= claim.started_at) {
+            return refused("credential_expired", "The credential has expired; deposit a new one");
         }
-        Ok(())
+        let id = claim.instance.new.connector_id.clone();
+        let stored = self.store(move |store| store.secret(&id)).await?;
+        let (Some(vault), Some(stored)) = (&self.vault, stored) else {
+            return refused(
+                "credential_unreadable",
+                "This host has no key for stored credentials; configure credential_key_file",
+            );
+        };
+        let opened = match vault.open(&stored.connector_id, &stored.sealed) {
+            Ok(opened) => String::from_utf8(opened).unwrap_or_default(),
+            Err(error) => return refused("credential_unreadable", &error.to_string()),
+        };
+        let kind = pinned.plugin.descriptor().kind(&claim.instance.new.kind);
+        match kind.map(|kind| Credential::new(&opened, &kind.credential_fields)) {
+            Some(Ok(credential)) => Ok(Ok(Some(credential))),
+            _ => refused("credential_unreadable", "The stored credential does not fit the component; deposit it again"),
+        }
     }
 
     fn invocation(&self, claim: &Claim) -> Invocation {
@@ -128,8 +252,10 @@ impl Service {
         let end = last.then(|| self.completed(claim, pinned, &page, report, now));
         let descriptor = pinned.plugin.descriptor();
         let read_a_document = page.diagnostics.as_object().is_some_and(|d| !d.is_empty());
+        let hints = serde_json::to_value(&page.hints).ok().filter(|h| h.as_object().is_some_and(|h| !h.is_empty()));
         let commit = PageCommit {
             items: page.items,
+            hints: hints.filter(|_| report.requests > 0),
             checkpoint: page.checkpoint,
             window: page.window,
             diagnostics: Some(page.diagnostics).filter(|_| read_a_document),
@@ -144,6 +270,7 @@ impl Service {
         };
         let claim = claim.clone();
         let brought = self.store(move |store| store.commit_page(&claim, &commit)).await?;
+        self.changed();
         summary.brought.new += brought.new;
         summary.brought.changed += brought.changed;
         if last {
@@ -167,6 +294,12 @@ impl Service {
             figures: figures(report),
             at: now,
             plugin_digest: Some(digest.to_string()),
+            throttled_by: None,
+            moved: match (report.status, report.moved_to()) {
+                (None, _) => SawMoved::Nothing,
+                (Some(_), None) => SawMoved::No,
+                (Some(_), Some(url)) => SawMoved::To(url.to_owned()),
+            },
         }
     }
 
@@ -198,6 +331,10 @@ impl Service {
         let now = self.now_ms();
         let interval = claim.instance.new.interval_seconds;
         let next = schedule::next(claim.started_at, now, interval, retry_after_seconds, false);
+        let names_a_wait = retry_after_seconds.is_some() && matches!(report.status, Some(403 | 503));
+        let is_throttle = error.code == "rate_limited" || names_a_wait;
+        let throttled_by = report.host().filter(|_| is_throttle);
+        summary.throttled = throttled_by.is_some();
         summary.outcome = Some(Outcome::Failed);
         summary.code = Some(error.code.clone());
         let digest = self.pins.get(&claim.instance.new.kind).map(|p| p.plugin.digest().to_string());
@@ -212,10 +349,18 @@ impl Service {
             figures: figures(report),
             at: now,
             plugin_digest: digest,
+            throttled_by,
+            moved: SawMoved::Nothing,
         };
         let claim = claim.clone();
         self.store(move |store| store.end_run(&claim, &end)).await
     }
+}
+
+/// Whether a credential came after the last success: then it is checked before it is used.
+fn is_unproven(claim: &Claim) -> bool {
+    let instance = &claim.instance;
+    instance.credential.is_some_and(|c| instance.last_success_at.is_none_or(|at| c.deposited_at >= at))
 }
 
 fn figures(report: &Report) -> RunFigures {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 
-use super::{LEASE, Service};
+use super::{CHANGES_RETENTION_MS, LEASE, Service};
 use crate::store::model::Claim;
 
 /// The longest sleep between two looks: the clock may jump, and a second process may have written.
@@ -21,12 +21,19 @@ const MIN_SLEEP: Duration = Duration::from_millis(10);
 /// How long runs in flight may take to end when the service stops.
 const GRACE: Duration = Duration::from_secs(8);
 
+/// Time between two looks for changes past their retention.
+const PRUNE_EVERY_MS: i64 = 60_000;
+
+/// Changes that are taken out in one transaction, so that writers wait for some milliseconds only.
+const PRUNED_AT_ONCE: u32 = 10_000;
+
 /// A scheduler that has not looked for so long is stuck.
 const STUCK: Duration = Duration::from_secs(30);
 
 impl Service {
-    /// Runs what is due until `stop` says so; then waits for the runs in flight, for at most eight seconds.
-    pub async fn schedule(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+    /// Runs what is due until the service stops; then waits for the runs in flight, for at most eight seconds.
+    pub async fn schedule(self: Arc<Self>) {
+        let mut stop = self.watch_stop();
         let mut running = JoinSet::new();
         while !*stop.borrow() {
             let sleep = self.look(&mut running).await;
@@ -70,28 +77,35 @@ impl Service {
         for (claim, permit) in claims.into_iter().zip(permits) {
             self.start(running, claim, permit);
         }
+        self.prune(now).await;
         match self.store(move |store| store.next_due(now)).await {
             Ok(Some(at)) => {
+                self.metrics.overdue(now - at);
                 Duration::from_millis(u64::try_from(at - self.now_ms()).unwrap_or(0)).clamp(MIN_SLEEP, MAX_SLEEP)
             }
             _ => MAX_SLEEP,
         }
     }
 
+    /// Takes out changes past their retention, once a minute.
+    async fn prune(&self, now: i64) {
+        if now.saturating_sub(self.pruned_at.load(Ordering::Relaxed)) < PRUNE_EVERY_MS {
+            return;
+        }
+        self.pruned_at.store(now, Ordering::Relaxed);
+        let pruned = self.store(move |store| store.prune_changes(now - CHANGES_RETENTION_MS, PRUNED_AT_ONCE)).await;
+        match pruned {
+            // There are more: go on with the next look.
+            Ok(PRUNED_AT_ONCE) => self.pruned_at.store(0, Ordering::Relaxed),
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%error, "old changes could not be taken out"),
+        }
+    }
+
     fn start(self: &Arc<Self>, running: &mut JoinSet<()>, claim: Claim, permit: OwnedSemaphorePermit) {
         let service = Arc::clone(self);
         running.spawn(async move {
-            let started = claim.started_at;
-            let summary = service.run(claim).await;
-            tracing::info!(
-                run = summary.run_id,
-                outcome = summary.outcome.map_or("lost", crate::store::model::Outcome::name),
-                code = summary.code,
-                new = summary.brought.new,
-                changed = summary.brought.changed,
-                ms = service.now_ms() - started,
-                "run"
-            );
+            service.run(claim).await;
             drop(permit);
             service.wake();
         });

@@ -119,6 +119,23 @@ pub struct Hop {
     pub url: String,
 }
 
+/// Where the time of the last hop went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stages {
+    /// Waiting for other requests to the host.
+    pub turn: Option<Duration>,
+    /// Resolving the name.
+    pub resolve: Option<Duration>,
+    /// Connecting.
+    pub connect: Option<Duration>,
+    /// The TLS handshake.
+    pub tls: Option<Duration>,
+    /// Until the header fields were there.
+    pub first_byte: Option<Duration>,
+    /// Reading the body.
+    pub body: Option<Duration>,
+}
+
 /// The answer.
 #[derive(Debug, Clone)]
 pub struct Response {
@@ -134,6 +151,8 @@ pub struct Response {
     pub hops: Vec<Hop>,
     /// Bytes of the body on the wire.
     pub wire_bytes: usize,
+    /// Where the time of the last hop went.
+    pub stages: Stages,
 }
 
 /// Makes requests. Cheap to clone.
@@ -207,9 +226,11 @@ impl Client {
         let mut target = url::judge(&request.url, rules)?;
         let mut chain = Chain::new(target.url().clone());
         let mut hops = Vec::new();
+        let waited = Instant::now();
         let mut turn = timeout(self.timings.turn, self.turns.at(target.host_text()))
             .await
             .map_err(|_| Failure::Timeout(Stage::Turn))?;
+        let waited = waited.elapsed();
         // The wait for the first turn is the host's own doing and does not count.
         let deadline = Instant::now() + request.timeout.unwrap_or(self.timings.request).min(self.timings.request);
         loop {
@@ -227,6 +248,7 @@ impl Client {
                         final_url: target.url().to_string(),
                         hops,
                         wire_bytes: hop.wire_bytes,
+                        stages: Stages { turn: Some(waited), ..hop.stages },
                     };
                     return Ok(match &request.credential {
                         Some(credential) => without_secrets(answer, credential),
@@ -261,11 +283,22 @@ impl Client {
     ) -> Result<HopAnswer, Failure> {
         let within = |stage| move |_| Failure::Timeout(stage);
         let part = |time| deadline.min(Instant::now() + time);
+        let mut stages = Stages::default();
+        let mut since = Instant::now();
+        let mut lap = move || {
+            let now = Instant::now();
+            Some(now - std::mem::replace(&mut since, now))
+        };
         let judged = timeout_at(deadline, self.resolve(target, rules)).await.map_err(within(Stage::Dns))??;
+        stages.resolve = lap();
         let tcp =
             timeout_at(part(self.timings.connect), dial::connect(&judged)).await.map_err(within(Stage::Connect))??;
+        stages.connect = lap();
         let stream: Box<dyn Stream> = if target.is_https() {
-            timeout_at(part(self.timings.tls), self.tls.secure(target, tcp)).await.map_err(within(Stage::Tls))??
+            let secured = timeout_at(part(self.timings.tls), self.tls.secure(target, tcp)).await;
+            let secured = secured.map_err(within(Stage::Tls))??;
+            stages.tls = lap();
+            secured
         } else {
             Box::new(tcp)
         };
@@ -282,6 +315,7 @@ impl Client {
             .await
             .map_err(within(Stage::FirstByte))?
             .map_err(|e| connection_failure(&e))?;
+        stages.first_byte = lap();
         let (parts, body) = answer.into_parts();
         let status = parts.status.as_u16();
         let redirects =
@@ -295,10 +329,11 @@ impl Client {
             let read = read_body(body, decoder, self.timings);
             let decoded = timeout_at(deadline, read).await.map_err(within(Stage::Body))??;
             wire_bytes = decoded.1;
+            stages.body = lap();
             decoded.0
         };
         drop(driver);
-        Ok(HopAnswer { status, headers: parts.headers, body, wire_bytes })
+        Ok(HopAnswer { status, headers: parts.headers, body, wire_bytes, stages })
     }
 
     fn message(
@@ -349,6 +384,7 @@ struct HopAnswer {
     headers: HeaderMap,
     body: Vec<u8>,
     wire_bytes: usize,
+    stages: Stages,
 }
 
 /// Ends a task when the exchange that needed it is over.

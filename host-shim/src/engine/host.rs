@@ -94,12 +94,10 @@ impl log::Host for State {
             .chars()
             .map(|c| if c.is_control() { ' ' } else { c })
             .collect();
+        // Whatever the component calls it, the line may quote a feed or its address, so it is never above debug.
         match level {
-            log::Level::Error => tracing::error!(target: "guest", "{line}"),
-            log::Level::Warn => tracing::warn!(target: "guest", "{line}"),
-            log::Level::Info => tracing::info!(target: "guest", "{line}"),
-            log::Level::Debug => tracing::debug!(target: "guest", "{line}"),
             log::Level::Trace => tracing::trace!(target: "guest", "{line}"),
+            level => tracing::debug!(target: "guest", ?level, "{line}"),
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::egress::client::{self, Client, Rules};
+use crate::egress::client::{self, Client, Rules, Stages};
 use crate::egress::credential::Credential;
 use crate::egress::error::{Failure, Kind};
 use crate::engine::pin::Digest;
@@ -29,6 +29,8 @@ pub struct Report {
     pub hops: Vec<(u16, String)>,
     /// Bytes on the wire.
     pub wire_bytes: u64,
+    /// Where the time of the last answered request went.
+    pub stages: Stages,
     /// Hash of the last whole body.
     pub body: Option<Digest>,
     /// Why there was no response, for the operator.
@@ -38,6 +40,24 @@ pub struct Report {
 }
 
 impl Report {
+    /// Where a redirect that is meant to last leads, followed hop by hop as long as each is one (RFC 9110, 15.4.2 and
+    /// 15.4.9).
+    #[must_use]
+    pub fn moved_to(&self) -> Option<&str> {
+        let lasting = self.hops.iter().take_while(|(status, _)| matches!(status, 301 | 308)).count();
+        if lasting == 0 {
+            return None;
+        }
+        self.hops.get(lasting).map(|(_, url)| url.as_str()).or(self.final_url.as_deref())
+    }
+
+    /// The host that answered last.
+    #[must_use]
+    pub fn host(&self) -> Option<String> {
+        let url = url::Url::parse(self.final_url.as_deref()?).ok()?;
+        url.host_str().map(str::to_owned)
+    }
+
     /// Why there was no response, and at which hop, for the operator.
     #[must_use]
     pub fn detail(&self) -> Option<String> {
@@ -108,6 +128,7 @@ impl Network {
             report.final_url = Some(response.final_url.clone());
             report.hops.clone_from(&response.hops);
             report.wire_bytes += answer.wire_bytes as u64;
+            report.stages = answer.stages;
             report.body = body.or(report.body);
         }
         if response.status == 200 {
@@ -125,7 +146,8 @@ impl Network {
         report.failure = Some(failure);
         report.trail = trail;
         if let Some(detail) = report.detail() {
-            tracing::info!(detail, "a request brought no response");
+            // The trail names the feed, so the line is for whoever asks for it.
+            tracing::debug!(detail, "a request brought no response");
         }
         kind
     }
@@ -151,5 +173,24 @@ fn kind(failure: &Failure) -> upstream::Failure {
         Kind::InvalidUrl => upstream::Failure::InvalidUrl,
         Kind::UnsupportedEncoding => upstream::Failure::UnsupportedEncoding,
         Kind::Other => upstream::Failure::Other("the request was not of a form that the host makes".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_lasts_from_the_first_hop_on_moves_an_address() {
+        let moved = |hops: &[(u16, &str)]| {
+            let hops = hops.iter().map(|(s, u)| (*s, (*u).to_owned())).collect();
+            let report = Report { hops, final_url: Some("https://end.example/".into()), ..Report::default() };
+            report.moved_to().map(str::to_owned)
+        };
+        assert_eq!(moved(&[]), None);
+        assert_eq!(moved(&[(301, "https://a.example/")]).as_deref(), Some("https://end.example/"));
+        assert_eq!(moved(&[(302, "https://a.example/"), (301, "https://b.example/")]), None);
+        let mixed = moved(&[(308, "https://a.example/"), (302, "https://b.example/")]);
+        assert_eq!(mixed.as_deref(), Some("https://b.example/"));
     }
 }

@@ -7,8 +7,8 @@ pub mod model;
 pub mod sqlite;
 
 use model::{
-    Change, Claim, Corpus, Idempotency, Instance, NewInstance, PageCommit, PageOutcome, Record, RecordQuery, Run,
-    RunEnd, Version,
+    ApiKey, ChangePage, ChangeQuery, Claim, Corpus, Deposit, Idempotency, Instance, NewInstance, PageCommit,
+    PageOutcome, Record, RecordQuery, Run, RunEnd, Sealed, StoredSecret, Version,
 };
 
 /// Why the store did not do what it was asked.
@@ -86,11 +86,59 @@ pub trait Store: Send + Sync {
     /// [`StoreError::NotFound`].
     fn instance(&self, connector_id: &str) -> Result<Instance>;
 
-    /// Instances by identifier, of one corpus or of all, behind `after`.
+    /// Instances by identifier, of some corpora or of all, behind `after`.
     ///
     /// # Errors
     /// Where the store fails.
-    fn instances(&self, corpus_id: Option<&str>, after: Option<&str>, limit: u32) -> Result<Vec<Instance>>;
+    fn instances(&self, corpus_ids: Option<&[String]>, after: Option<&str>, limit: u32) -> Result<Vec<Instance>>;
+
+    /// Makes many instances in one transaction; each is made or has the reason why not.
+    ///
+    /// # Errors
+    /// Where the store fails; then none is made.
+    fn create_instances(&self, new: Vec<NewInstance>, now: i64) -> Result<Vec<Result<Instance>>>;
+
+    /// Configs of the enabled instances of a corpus.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    fn configs(&self, corpus_id: &str) -> Result<Vec<serde_json::Value>>;
+
+    /// Pauses or resumes an instance; a request that was made before changes nothing.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], [`StoreError::IdempotencyConflict`].
+    fn set_paused(&self, connector_id: &str, paused: bool, once: &Idempotency, now: i64) -> Result<Instance>;
+
+    /// Sets the interval; a shorter one pulls the next run in, but never before what the source allows.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    fn set_interval(&self, connector_id: &str, interval_seconds: u32, now: i64) -> Result<Instance>;
+
+    /// Keeps another credential; a request that was made before changes nothing.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], [`StoreError::IdempotencyConflict`].
+    fn deposit(&self, connector_id: &str, deposit: &Deposit, once: &Idempotency, now: i64) -> Result<Instance>;
+
+    /// The sealed secret of an instance.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] for the instance.
+    fn secret(&self, connector_id: &str) -> Result<Option<StoredSecret>>;
+
+    /// Secrets that another key than this sealed, behind a place.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    fn secrets_not_under(&self, key_id: &str, after: i64, limit: u32) -> Result<Vec<StoredSecret>>;
+
+    /// Replaces a sealed secret by the same one under another key; false where it was replaced or resealed meanwhile.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    fn reseal(&self, old: &StoredSecret, new: &Sealed) -> Result<bool>;
 
     /// Disables an instance for good; what it collected stays. A run in flight loses its claim.
     ///
@@ -186,7 +234,13 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// Where the store fails.
-    fn changes(&self, after: i64, limit: u32) -> Result<Vec<Change>>;
+    fn changes(&self, query: &ChangeQuery) -> Result<ChangePage>;
+
+    /// Takes out changes that are older than `before`, at most `limit`; returns how many went.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    fn prune_changes(&self, before: i64, limit: u32) -> Result<u32>;
 
     /// What an idempotency key was used for; a conflict where the request was another one.
     ///
@@ -200,15 +254,21 @@ pub trait Store: Send + Sync {
     /// Where the store fails.
     fn remember(&self, once: &Idempotency, resource_id: &str, now: i64) -> Result<()>;
 
-    /// Hashes of the keys that may call the API.
+    /// Keys of the API, the revoked ones too, by identifier.
     ///
     /// # Errors
     /// Where the store fails.
-    fn api_keys(&self) -> Result<Vec<[u8; 32]>>;
+    fn api_keys(&self) -> Result<Vec<ApiKey>>;
 
-    /// Adds a key by its hash.
+    /// Adds a key.
     ///
     /// # Errors
     /// Where the store fails.
-    fn add_api_key(&self, key_id: &str, hash: [u8; 32], now: i64) -> Result<()>;
+    fn add_api_key(&self, key: &ApiKey) -> Result<()>;
+
+    /// Revokes a key for good.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    fn revoke_api_key(&self, key_id: &str, now: i64) -> Result<ApiKey>;
 }

@@ -18,8 +18,50 @@ pub struct Corpus {
     pub created_at: i64,
 }
 
+/// A secret as the store has it: ciphertext, and which key opens it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sealed {
+    /// Nonce and ciphertext.
+    pub bytes: Vec<u8>,
+    /// Name of the key.
+    pub key_id: String,
+}
+
+/// A credential to be kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deposit {
+    /// The secret.
+    pub sealed: Sealed,
+    /// When the source stops accepting it.
+    pub expires_at: Option<i64>,
+}
+
+/// What may be known of a credential.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CredentialInfo {
+    /// Counts the deposits, from 1.
+    pub version: u32,
+    /// When it came.
+    pub deposited_at: i64,
+    /// When the source stops accepting it.
+    pub expires_at: Option<i64>,
+}
+
+/// A sealed secret and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredSecret {
+    /// Place in the order of creation.
+    pub seq: i64,
+    /// Instance.
+    pub connector_id: String,
+    /// Deposit.
+    pub version: u32,
+    /// The secret.
+    pub sealed: Sealed,
+}
+
 /// An instance to be made.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct NewInstance {
     /// Identifier.
     pub connector_id: String,
@@ -43,6 +85,19 @@ pub struct NewInstance {
     pub credential_warning_seconds: u32,
     /// Checkpoint to start from, when it comes from another deployment.
     pub checkpoint: Option<String>,
+    /// Credential to start with.
+    pub credential: Option<Deposit>,
+}
+
+/// A permanent redirect that was seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moved {
+    /// Where it points to.
+    pub to: String,
+    /// First seen.
+    pub since: i64,
+    /// On how many days.
+    pub days: u32,
 }
 
 /// The last failure of an instance.
@@ -59,7 +114,7 @@ pub struct LastError {
 }
 
 /// An instance as it is.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Instance {
     /// Place in the order of creation.
     pub seq: i64,
@@ -91,6 +146,20 @@ pub struct Instance {
     pub health: String,
     /// Requests of the day named.
     pub reads: (i64, u32),
+    /// When it was paused.
+    pub paused_at: Option<i64>,
+    /// What may be known of its credential.
+    pub credential: Option<CredentialInfo>,
+    /// What the source says of its pace.
+    pub hints: Option<Value>,
+    /// What only the operator sees of the last failure.
+    pub error_detail: Option<String>,
+    /// Failures in a row.
+    pub failures: u32,
+    /// Turned away since when and by which host.
+    pub throttled: Option<(i64, String)>,
+    /// The permanent redirect that it meets.
+    pub moved: Option<Moved>,
 }
 
 /// A claimed run: nobody else runs the instance until the lease ends, and only this fence may write.
@@ -145,6 +214,8 @@ pub struct PageCommit {
     pub window: Option<Vec<WindowEntry>>,
     /// What the document said of itself; absent where none was read.
     pub diagnostics: Option<Value>,
+    /// What the source says of its pace; absent where it said nothing.
+    pub hints: Option<Value>,
     /// Who made it.
     pub producer: Producer,
     /// When.
@@ -178,6 +249,17 @@ impl Outcome {
     }
 }
 
+/// What a run saw of redirects that are meant to last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SawMoved {
+    /// Nothing was answered, so nothing is known.
+    Nothing,
+    /// The address itself answered.
+    No,
+    /// Every hop from the first on is permanent, up to this address.
+    To(String),
+}
+
 /// The end of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunEnd {
@@ -201,6 +283,10 @@ pub struct RunEnd {
     pub at: i64,
     /// Component that ran.
     pub plugin_digest: Option<String>,
+    /// The host that turned the run away.
+    pub throttled_by: Option<String>,
+    /// What it saw of permanent redirects.
+    pub moved: SawMoved,
 }
 
 /// What a page brought.
@@ -312,6 +398,49 @@ pub struct Change {
     pub data: Value,
 }
 
+/// Which changes are wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangeQuery {
+    /// Corpora; `None` means all.
+    pub corpus_ids: Option<Vec<String>>,
+    /// Behind this number.
+    pub after: i64,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// Changes, and how far the log was read for them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChangePage {
+    /// The changes, in commit order.
+    pub items: Vec<Change>,
+    /// Everything up to this number was looked at.
+    pub read_up_to: i64,
+    /// Everything up to this number was taken out.
+    pub floor: i64,
+    /// Number of the newest change there was.
+    pub newest: i64,
+}
+
+/// A key of the API, without the key itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiKey {
+    /// Identifier; it is no secret.
+    pub key_id: String,
+    /// What people call it.
+    pub name: String,
+    /// SHA-256 of the key.
+    pub hash: [u8; 32],
+    /// Scopes, joined by blanks.
+    pub scopes: String,
+    /// Corpora that it may know of; `None` means all.
+    pub corpora: Option<Vec<String>>,
+    /// When it was made.
+    pub created_at: i64,
+    /// When it was revoked.
+    pub revoked_at: Option<i64>,
+}
+
 /// The order of a list of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordOrder {
@@ -322,7 +451,7 @@ pub enum RecordOrder {
 }
 
 /// Which records are wanted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct RecordQuery {
     /// Corpora, 1 to 16.
     pub corpus_ids: Vec<String>,
@@ -332,6 +461,10 @@ pub struct RecordQuery {
     pub accepted_after: Option<i64>,
     /// Accepted before.
     pub accepted_before: Option<i64>,
+    /// Words that titles and bodies must have.
+    pub text: Option<String>,
+    /// Values that the current version's extensions must have, by path.
+    pub metadata: Vec<(Vec<String>, Value)>,
     /// Continue behind this place: acceptance (for [`RecordOrder::AcceptedDesc`]) and sequence.
     pub after: Option<(i64, i64)>,
     /// At most so many.

@@ -13,12 +13,12 @@ use host_shim::engine::limits::Limits;
 use host_shim::engine::pin::{Digest, Pin};
 use host_shim::engine::runtime::Runtime;
 use host_shim::store::model::{
-    Corpus, Idempotency, Instance, NewInstance, Outcome, Record, RecordOrder, RecordQuery, RunEnd, RunFigures, Version,
+    ChangeQuery, Corpus, Idempotency, Instance, NewInstance, Outcome, Record, RecordOrder, RecordQuery, RunEnd,
+    RunFigures, SawMoved, Version,
 };
 use host_shim::store::sqlite::{FILE, Sqlite};
 use host_shim::store::{Store, StoreError};
 use serde_json::{Value, json};
-use tokio::sync::watch;
 
 use crate::support::{PROGRAM, cache, client, pin};
 
@@ -75,7 +75,7 @@ impl World {
         let folder = folder(name);
         let store = Arc::new(Sqlite::open(&folder).unwrap());
         let clock = Arc::new(Held(START.into()));
-        let service = Service::new(Arc::clone(&store) as _, pins, client(), Arc::clone(&clock) as _, SETTINGS);
+        let service = Service::new(Arc::clone(&store) as _, pins, client(), Arc::clone(&clock) as _, SETTINGS, None);
         store
             .create_corpus(Corpus { corpus_id: "c_1".into(), name: "one".into(), created_at: START }, &once("c"))
             .unwrap();
@@ -105,6 +105,8 @@ impl World {
             order: RecordOrder::RecordId,
             accepted_after: None,
             accepted_before: None,
+            text: None,
+            metadata: Vec::new(),
             after: None,
             limit: 2_000,
         };
@@ -138,7 +140,14 @@ fn new(name: &str, kind: &str, config: Value) -> NewInstance {
         silent_after_seconds: 86_400,
         credential_warning_seconds: 1_209_600,
         checkpoint: None,
+        credential: None,
     }
+}
+
+/// What the change log tells, in order.
+fn told(store: &Sqlite) -> Vec<String> {
+    let query = ChangeQuery { corpus_ids: None, after: 0, limit: 1_000 };
+    store.changes(&query).unwrap().items.into_iter().map(|c| c.kind).collect()
 }
 
 fn body(version: &Version) -> String {
@@ -205,7 +214,7 @@ async fn a_feed_that_breaks_the_rules_of_identity_goes_on_with_its_records() {
     assert_eq!((run.brought.new, run.brought.changed), (1, 1));
     let after: Vec<String> = world.records().into_iter().map(|r| r.record_id).collect();
     assert_eq!((after.len(), &after[..2]), (3, &before[..]));
-    let told: Vec<_> = world.store.changes(0, 100).unwrap().into_iter().map(|c| c.kind).collect();
+    let told: Vec<_> = told(&world.store);
     assert_eq!(told.iter().filter(|k| *k == "record.moved").count(), 2);
     assert_eq!(told.iter().filter(|k| *k == "connector.identity_changed").count(), 1);
     assert_eq!(world.now(&instance).diagnostics.unwrap()["identity"]["because"], "repeated_guid");
@@ -262,23 +271,27 @@ async fn failures_are_told_and_access_errors_last_until_a_success() {
     let server = serving(&[("a", "A")]).await;
     let world = World::new("failures").await;
     let instance = world.add("feed", &server.url("/feed"));
-    for (status, code, state) in
-        [(503, "server_error", "active"), (403, "forbidden", "access_error"), (500, "server_error", "access_error")]
-    {
-        server.change("/feed", |r| (r.status, r.retry_after) = (Some(status), Some("7200".into()))).unwrap();
+    // Turned away is no failure; a refusal is one that lasts, and a failure after it leaves it so.
+    for (status, wait, code, kept, state) in [
+        (503, true, "server_error", None, "active"),
+        (403, false, "forbidden", Some("forbidden"), "access_error"),
+        (500, true, "server_error", Some("server_error"), "access_error"),
+    ] {
+        let retry_after = wait.then(|| "7200".to_owned());
+        server.change("/feed", |r| (r.status, r.retry_after) = (Some(status), retry_after)).unwrap();
         let run = world.poll(&instance).await;
         assert_eq!((run.outcome, run.code.as_deref()), (Some(Outcome::Failed), Some(code)));
         let now = world.now(&instance);
-        assert_eq!((now.last_error.unwrap().code.as_str(), now.health.as_str()), (code, state), "{status}");
-        let waits = status >= 500;
-        assert_eq!(now.next_run_at, world.clock.now_ms() + if waits { 7_200_000 } else { 60_000 });
-        assert_eq!(now.next_run_because, if waits { "retry_after" } else { "interval" });
+        assert_eq!(now.last_error.as_ref().map(|e| e.code.as_str()), kept, "{status}");
+        assert_eq!((now.health.as_str(), now.throttled.is_some()), (state, true), "{status}");
+        assert_eq!(now.next_run_at, world.clock.now_ms() + if wait { 7_200_000 } else { 60_000 });
+        assert_eq!(now.next_run_because, if wait { "retry_after" } else { "interval" });
     }
     server.change("/feed", |r| r.status = None).unwrap();
     assert_eq!(world.poll(&instance).await.outcome, Some(Outcome::Completed));
     let now = world.now(&instance);
-    assert_eq!((now.last_error, now.health.as_str()), (None, "active"));
-    let told: Vec<_> = world.store.changes(0, 100).unwrap().into_iter().map(|c| c.kind).collect();
+    assert_eq!((now.last_error, now.throttled, now.health.as_str()), (None, None, "active"));
+    let told: Vec<_> = told(&world.store);
     assert_eq!(
         told,
         [
@@ -297,8 +310,9 @@ async fn a_kind_that_is_not_pinned_keeps_its_instances_and_goes_on_when_it_is_ag
     let world = World::new("unpinned").await;
     let instance = world.add("feed", &server.url("/feed"));
     world.poll(&instance).await;
-    let without =
-        Service::new(Arc::clone(&world.store) as _, Pins::default(), client(), Arc::clone(&world.clock) as _, SETTINGS);
+    let store = Arc::clone(&world.store) as _;
+    let clock = Arc::clone(&world.clock) as _;
+    let without = Service::new(store, Pins::default(), client(), clock, SETTINGS, None);
     let run = without.poll_now("con_feed").await.unwrap();
     assert_eq!(run.code.as_deref(), Some("unsupported_connector_kind"));
     let run = world.poll(&instance).await;
@@ -368,6 +382,8 @@ fn ended(at: i64) -> RunEnd {
         figures: RunFigures::default(),
         at,
         plugin_digest: None,
+        throttled_by: None,
+        moved: SawMoved::Nothing,
     }
 }
 
@@ -457,7 +473,7 @@ async fn twenty_feeds_go_on_while_components_spin() {
     let folder = folder("fair");
     let store = Arc::new(Sqlite::open(&folder).unwrap());
     let pins = pins(&["connector.rss.wasm", "hostile.wasm"]).await;
-    let service = Service::new(Arc::clone(&store) as _, pins, client(), Arc::new(Machine), SETTINGS);
+    let service = Service::new(Arc::clone(&store) as _, pins, client(), Arc::new(Machine), SETTINGS, None);
     let now = Machine.now_ms();
     store.create_corpus(Corpus { corpus_id: "c_1".into(), name: "one".into(), created_at: now }, &once("c")).unwrap();
     let add = |name: String, kind: &str, config: Value| {
@@ -471,8 +487,7 @@ async fn twenty_feeds_go_on_while_components_spin() {
         server.serve(&format!("/{n}"), Route::new(rss(&[("a", "A")]), "application/rss+xml"));
         add(format!("feed{n}"), "rss", json!({"url": server.url(&format!("/{n}"))}));
     }
-    let (stop, stopping) = watch::channel(false);
-    let scheduler = tokio::spawn(Arc::clone(&service).schedule(stopping));
+    let scheduler = tokio::spawn(Arc::clone(&service).schedule());
     let ended = |name: &str, outcome: &str| {
         let runs = store.runs(&format!("con_{name}"), None, 100).unwrap();
         runs.iter().filter(|r| r.outcome == outcome).count()
@@ -485,7 +500,7 @@ async fn twenty_feeds_go_on_while_components_spin() {
         }
     };
     tokio::time::timeout(Duration::from_secs(120), done).await.unwrap();
-    stop.send(true).unwrap();
+    service.stop();
     scheduler.await.unwrap();
     // Never two runs of one instance at once, and each poll after the first was conditional.
     for n in 0..20 {

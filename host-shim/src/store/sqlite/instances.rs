@@ -65,6 +65,24 @@ pub(super) fn create(
     if let Some(id) = used(t, once)? {
         return Ok(Created { value: rows::instance(t, &id)?, replayed: true });
     }
+    insert(t, new, now)?;
+    remember(t, once, &new.connector_id, now)?;
+    Ok(Created { value: rows::instance(t, &new.connector_id)?, replayed: false })
+}
+
+/// One of many: what keeps this one from being made does not keep the others.
+pub(super) fn create_one_of_many(t: &Transaction<'_>, new: &NewInstance, now: i64) -> Result<Result<Instance>> {
+    t.execute_batch("SAVEPOINT one")?;
+    let made = insert(t, new, now).and_then(|()| rows::instance(t, &new.connector_id));
+    match made {
+        Err(StoreError::Engine(_) | StoreError::LostClaim) => return made.map(Ok),
+        Err(_) => t.execute_batch("ROLLBACK TO one; RELEASE one")?,
+        Ok(_) => t.execute_batch("RELEASE one")?,
+    }
+    Ok(made)
+}
+
+fn insert(t: &Transaction<'_>, new: &NewInstance, now: i64) -> Result<()> {
     super::reads::corpus(t, &new.corpus_id)?;
     // Asked first, so that the reason does not depend on which index the engine looks at.
     let owned: bool = t
@@ -94,10 +112,57 @@ pub(super) fn create(
             new.checkpoint,
         ],
     )?;
-    remember(t, once, &new.connector_id, now)?;
+    if let Some(deposit) = &new.credential {
+        t.execute(
+            "UPDATE instance SET credential = ?2, credential_key = ?3, credential_version = 1, \
+             credential_deposited_at = ?4, credential_expires_at = ?5 WHERE connector_id = ?1",
+            params![new.connector_id, deposit.sealed.bytes, deposit.sealed.key_id, now, deposit.expires_at],
+        )?;
+    }
     let data = json!({"kind": new.kind, "source_namespace": new.source_namespace, "name": new.name});
-    change(t, now, "connector.created", &new.corpus_id, ("connector", &new.connector_id), &data)?;
-    Ok(Created { value: rows::instance(t, &new.connector_id)?, replayed: false })
+    change(t, now, "connector.created", &new.corpus_id, ("connector", &new.connector_id), &data)
+}
+
+pub(super) fn set_paused(
+    t: &Transaction<'_>,
+    connector_id: &str,
+    paused: bool,
+    once: &Idempotency,
+    now: i64,
+) -> Result<Instance> {
+    let instance = rows::instance(t, connector_id)?;
+    // A request that comes again must not undo what came after it.
+    if used(t, once)?.is_some() {
+        return Ok(instance);
+    }
+    remember(t, once, connector_id, now)?;
+    if instance.paused_at.is_some() == paused {
+        return Ok(instance);
+    }
+    t.execute("UPDATE instance SET paused_at = ?2 WHERE seq = ?1", params![instance.seq, paused.then_some(now)])?;
+    let kind = if paused { "connector.paused" } else { "connector.resumed" };
+    change(t, now, kind, &instance.new.corpus_id, ("connector", connector_id), &json!({}))?;
+    rows::instance(t, connector_id)
+}
+
+pub(super) fn set_interval(t: &Transaction<'_>, connector_id: &str, seconds: u32, now: i64) -> Result<Instance> {
+    let instance = rows::instance(t, connector_id)?;
+    let before = instance.new.interval_seconds;
+    if before == seconds {
+        return Ok(instance);
+    }
+    t.execute("UPDATE instance SET interval_seconds = ?2 WHERE seq = ?1", params![instance.seq, seconds])?;
+    let soonest = instance.last_run_at.unwrap_or(now) + i64::from(seconds) * 1_000;
+    let at = soonest.max(now).max(instance.not_before);
+    if seconds < before && at < instance.next_run_at && instance.next_run_because != "running" {
+        t.execute(
+            "UPDATE instance SET next_run_at = ?2, next_run_because = 'interval' WHERE seq = ?1",
+            params![instance.seq, at],
+        )?;
+    }
+    let data = json!({"from": before, "to": seconds});
+    change(t, now, "connector.schedule_changed", &instance.new.corpus_id, ("connector", connector_id), &data)?;
+    rows::instance(t, connector_id)
 }
 
 pub(super) fn disable(t: &Transaction<'_>, connector_id: &str, now: i64) -> Result<Instance> {
@@ -134,7 +199,8 @@ pub(super) fn pull_in(t: &Transaction<'_>, connector_id: &str, at: i64, because:
 pub(super) fn claim_due(t: &Transaction<'_>, now: i64, lease_until: i64, limit: u32) -> Result<Vec<Claim>> {
     let due: Vec<Instance> = t
         .prepare_cached(&format!(
-            "SELECT {INSTANCE} FROM instance WHERE disabled_at IS NULL AND next_run_at <= ?1 AND lease_until <= ?1 \
+            "SELECT {INSTANCE} FROM instance WHERE disabled_at IS NULL AND paused_at IS NULL AND next_run_at <= ?1 \
+             AND lease_until <= ?1 \
              ORDER BY next_run_at, seq LIMIT ?2"
         ))?
         .query_map(params![now, limit], read_instance)?
@@ -145,7 +211,7 @@ pub(super) fn claim_due(t: &Transaction<'_>, now: i64, lease_until: i64, limit: 
 pub(super) fn claim(t: &Transaction<'_>, connector_id: &str, now: i64, lease_until: i64) -> Result<Option<Claim>> {
     let instance = rows::instance(t, connector_id)?;
     let lease: i64 = t.query_row("SELECT lease_until FROM instance WHERE seq = ?1", [instance.seq], |r| r.get(0))?;
-    if instance.disabled_at.is_some() || lease > now {
+    if instance.disabled_at.is_some() || instance.paused_at.is_some() || lease > now {
         return Ok(None);
     }
     begin(t, instance, now, lease_until).map(Some)

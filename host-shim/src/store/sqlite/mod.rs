@@ -3,11 +3,14 @@
 //! Owns connections, migrations and the mapping of SQLite's errors. Every write is one immediate transaction with
 //! `synchronous=FULL`: what was acknowledged survives a killed process and a power cut.
 
+mod changes;
 mod instances;
 mod migrate;
 mod pages;
 mod reads;
 mod rows;
+mod search;
+mod secrets;
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,8 +19,8 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
 use super::model::{
-    Change, Claim, Corpus, Idempotency, Instance, NewInstance, PageCommit, PageOutcome, Record, RecordQuery, Run,
-    RunEnd, Version,
+    ApiKey, ChangePage, ChangeQuery, Claim, Corpus, Deposit, Idempotency, Instance, NewInstance, PageCommit,
+    PageOutcome, Record, RecordQuery, Run, RunEnd, Sealed, StoredSecret, Version,
 };
 use super::{Created, Result, Store, StoreError};
 
@@ -122,8 +125,40 @@ impl Store for Sqlite {
         rows::instance(&self.reader(), connector_id)
     }
 
-    fn instances(&self, corpus_id: Option<&str>, after: Option<&str>, limit: u32) -> Result<Vec<Instance>> {
-        reads::instances(&self.reader(), corpus_id, after, limit)
+    fn instances(&self, corpus_ids: Option<&[String]>, after: Option<&str>, limit: u32) -> Result<Vec<Instance>> {
+        reads::instances(&self.reader(), corpus_ids, after, limit)
+    }
+
+    fn create_instances(&self, new: Vec<NewInstance>, now: i64) -> Result<Vec<Result<Instance>>> {
+        self.write(|t| new.iter().map(|n| instances::create_one_of_many(t, n, now)).collect())
+    }
+
+    fn configs(&self, corpus_id: &str) -> Result<Vec<serde_json::Value>> {
+        reads::configs(&self.reader(), corpus_id)
+    }
+
+    fn set_paused(&self, connector_id: &str, paused: bool, once: &Idempotency, now: i64) -> Result<Instance> {
+        self.write(|t| instances::set_paused(t, connector_id, paused, once, now))
+    }
+
+    fn set_interval(&self, connector_id: &str, interval_seconds: u32, now: i64) -> Result<Instance> {
+        self.write(|t| instances::set_interval(t, connector_id, interval_seconds, now))
+    }
+
+    fn deposit(&self, connector_id: &str, deposit: &Deposit, once: &Idempotency, now: i64) -> Result<Instance> {
+        self.write(|t| secrets::deposit(t, connector_id, deposit, once, now))
+    }
+
+    fn secret(&self, connector_id: &str) -> Result<Option<StoredSecret>> {
+        secrets::secret(&self.reader(), connector_id)
+    }
+
+    fn secrets_not_under(&self, key_id: &str, after: i64, limit: u32) -> Result<Vec<StoredSecret>> {
+        secrets::not_under(&self.reader(), key_id, after, limit)
+    }
+
+    fn reseal(&self, old: &StoredSecret, new: &Sealed) -> Result<bool> {
+        self.write(|t| secrets::reseal(t, old, new))
     }
 
     fn disable(&self, connector_id: &str, now: i64) -> Result<Instance> {
@@ -186,8 +221,12 @@ impl Store for Sqlite {
         reads::counts(&self.reader(), connector_id)
     }
 
-    fn changes(&self, after: i64, limit: u32) -> Result<Vec<Change>> {
-        reads::changes(&self.reader(), after, limit)
+    fn changes(&self, query: &ChangeQuery) -> Result<ChangePage> {
+        changes::read(&self.reader(), query)
+    }
+
+    fn prune_changes(&self, before: i64, limit: u32) -> Result<u32> {
+        self.write(|t| changes::prune(t, before, limit))
     }
 
     fn used(&self, once: &Idempotency) -> Result<Option<String>> {
@@ -198,15 +237,15 @@ impl Store for Sqlite {
         self.write(|t| instances::remember(t, once, resource_id, now))
     }
 
-    fn api_keys(&self) -> Result<Vec<[u8; 32]>> {
-        reads::api_keys(&self.reader())
+    fn api_keys(&self) -> Result<Vec<ApiKey>> {
+        secrets::keys(&self.reader())
     }
 
-    fn add_api_key(&self, key_id: &str, hash: [u8; 32], now: i64) -> Result<()> {
-        self.write(|t| {
-            let sql = "INSERT INTO api_key (key_id, hash, created_at) VALUES (?1, ?2, ?3)";
-            t.execute(sql, rusqlite::params![key_id, hash, now])?;
-            Ok(())
-        })
+    fn add_api_key(&self, key: &ApiKey) -> Result<()> {
+        self.write(|t| secrets::add_key(t, key))
+    }
+
+    fn revoke_api_key(&self, key_id: &str, now: i64) -> Result<ApiKey> {
+        self.write(|t| secrets::revoke_key(t, key_id, now))
     }
 }

@@ -4,9 +4,10 @@ use rusqlite::{OptionalExtension, Transaction, params};
 use serde_json::json;
 
 use super::instances::change;
+use super::search;
 use crate::engine::answer::Item;
 use crate::ids;
-use crate::store::model::{Claim, Outcome, PageCommit, PageOutcome, RunEnd, RunFigures};
+use crate::store::model::{Claim, Outcome, PageCommit, PageOutcome, RunEnd, RunFigures, SawMoved};
 use crate::store::{Result, StoreError};
 
 /// The longest that a published date may lie after first sight before it counts as an error of the source.
@@ -39,8 +40,12 @@ pub(super) fn commit(t: &Transaction<'_>, claim: &Claim, page: &PageCommit) -> R
         change(t, page.at, "connector.identity_changed", &new.corpus_id, ("connector", &new.connector_id), identity)?;
     }
     let diagnostics = page.diagnostics.as_ref().map(ToString::to_string);
-    t.prepare_cached("UPDATE instance SET checkpoint = ?2, diagnostics = coalesce(?3, diagnostics) WHERE seq = ?1")?
-        .execute(params![claim.instance.seq, page.checkpoint, diagnostics])?;
+    let hints = page.hints.as_ref().map(ToString::to_string);
+    t.prepare_cached(
+        "UPDATE instance SET checkpoint = ?2, diagnostics = coalesce(?3, diagnostics), hints = coalesce(?4, hints) \
+         WHERE seq = ?1",
+    )?
+    .execute(params![claim.instance.seq, page.checkpoint, diagnostics, hints])?;
     if outcome.new + outcome.changed > 0 {
         t.prepare_cached("UPDATE instance SET last_item_at = ?2 WHERE seq = ?1")?
             .execute(params![claim.instance.seq, page.at])?;
@@ -149,6 +154,8 @@ fn accept(t: &Transaction<'_>, claim: &Claim, page: &PageCommit, item: &Item) ->
          WHERE seq = ?1",
     )?
     .execute(params![record, version, item.revision, ordinal, page.at, item.withdraw])?;
+    let text = |key: &str| item.parts.iter().find(|p| p.key == key).map_or("", |p| p.text.as_str());
+    search::index(t, record, ordinal == 1, text("title"), text("body"))?;
     let data = json!({"version_id": version_id, "ordinal": ordinal, "connector_id": claim.instance.new.connector_id});
     change(t, page.at, "record.accepted", &claim.instance.new.corpus_id, ("record", &record_id), &data)?;
     Ok(accepted)
@@ -226,27 +233,29 @@ fn end_checked(t: &Transaction<'_>, claim: &Claim, end: &RunEnd) -> Result<()> {
     match end.outcome {
         Outcome::Completed => {
             t.prepare_cached(
-                "UPDATE instance SET last_success_at = ?2, access_error = 0, \
-                 error_class = ?3, error_code = ?4, error_message = ?5, error_at = ?6 WHERE seq = ?1",
+                "UPDATE instance SET last_success_at = ?2, access_error = 0, error_class = NULL, error_code = NULL, \
+                 error_message = NULL, error_at = NULL, error_detail = NULL, failures = 0, throttled_since = NULL, \
+                 throttled_host = NULL WHERE seq = ?1",
             )?
-            .execute(params![
-                seq,
-                end.at,
-                error.map(|e| &e.class),
-                error.map(|e| &e.code),
-                error.map(|e| &e.message),
-                error.map(|e| e.at),
-            ])?;
+            .execute(params![seq, end.at])?;
             if let Some((body, plugin)) = end.body {
                 t.prepare_cached("UPDATE instance SET body_digest = ?2, body_plugin = ?3 WHERE seq = ?1")?
                     .execute(params![seq, body, plugin])?;
             }
+            moved(t, seq, end, day)?;
+        }
+        // Being turned away is no failure of the feed: what was known of it stays.
+        Outcome::Failed if end.throttled_by.is_some() => {
+            t.prepare_cached(
+                "UPDATE instance SET throttled_since = coalesce(throttled_since, ?2), throttled_host = ?3 WHERE seq = ?1",
+            )?
+            .execute(params![seq, end.at, end.throttled_by])?;
         }
         Outcome::Failed => {
             let access = error.is_some_and(|e| e.class == "access");
             t.prepare_cached(
                 "UPDATE instance SET error_class = ?2, error_code = ?3, error_message = ?4, error_at = ?5, \
-                 access_error = access_error OR ?6 WHERE seq = ?1",
+                 access_error = access_error OR ?6, error_detail = ?7, failures = failures + 1 WHERE seq = ?1",
             )?
             .execute(params![
                 seq,
@@ -255,10 +264,35 @@ fn end_checked(t: &Transaction<'_>, claim: &Claim, end: &RunEnd) -> Result<()> {
                 error.map(|e| &e.message),
                 error.map(|e| e.at),
                 access,
+                end.detail,
             ])?;
         }
         // A run that was too early touches nothing.
         Outcome::Skipped => {}
+    }
+    Ok(())
+}
+
+/// Counts the days on which the same permanent redirect was seen.
+fn moved(t: &Transaction<'_>, seq: i64, end: &RunEnd, day: i64) -> Result<()> {
+    match &end.moved {
+        SawMoved::Nothing => {}
+        SawMoved::No => {
+            t.prepare_cached(
+                "UPDATE instance SET moved_to = NULL, moved_days = 0 WHERE seq = ?1 AND moved_to NOTNULL",
+            )?
+            .execute([seq])?;
+        }
+        SawMoved::To(url) => {
+            t.prepare_cached(
+                "UPDATE instance SET \
+                 moved_since = CASE WHEN moved_to IS ?2 THEN moved_since ELSE ?3 END, \
+                 moved_days = CASE WHEN moved_to IS NOT ?2 THEN 1 WHEN moved_day = ?4 THEN moved_days \
+                   ELSE moved_days + 1 END, \
+                 moved_day = ?4, moved_to = ?2 WHERE seq = ?1",
+            )?
+            .execute(params![seq, url, end.at, day])?;
+        }
     }
     Ok(())
 }

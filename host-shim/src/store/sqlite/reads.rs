@@ -2,10 +2,12 @@
 
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
+use serde_json::Value;
 
 use super::rows::{self, INSTANCE, json, read_instance};
+use super::search;
 use crate::store::model::{
-    Change, Corpus, Instance, PageOutcome, Producer, Record, RecordOrder, RecordQuery, Run, RunFigures, Version,
+    Corpus, Instance, PageOutcome, Producer, Record, RecordOrder, RecordQuery, Run, RunFigures, Version,
 };
 use crate::store::{Result, StoreError};
 
@@ -32,24 +34,38 @@ pub(super) fn corpus(connection: &Connection, corpus_id: &str) -> Result<Corpus>
 
 pub(super) fn instances(
     connection: &Connection,
-    corpus_id: Option<&str>,
+    corpus_ids: Option<&[String]>,
     after: Option<&str>,
     limit: u32,
 ) -> Result<Vec<Instance>> {
+    let mut sql = format!("SELECT {INSTANCE} FROM instance WHERE connector_id > ?");
+    let mut values: Vec<Sql> = vec![after.unwrap_or("").to_owned().into()];
+    if let Some(corpora) = corpus_ids {
+        sql.push_str(&format!(" AND corpus_id IN ({})", vec!["?"; corpora.len()].join(", ")));
+        values.extend(corpora.iter().cloned().map(Sql::from));
+    }
+    sql.push_str(" ORDER BY connector_id LIMIT ?");
+    values.push(i64::from(limit).into());
     let rows = connection
-        .prepare_cached(&format!(
-            "SELECT {INSTANCE} FROM instance WHERE (?1 IS NULL OR corpus_id = ?1) AND connector_id > ?2 \
-             ORDER BY connector_id LIMIT ?3"
-        ))?
-        .query_map(params![corpus_id, after.unwrap_or(""), limit], read_instance)?
+        .prepare_cached(&sql)?
+        .query_map(params_from_iter(values), read_instance)?
         .collect::<rusqlite::Result<_>>()?;
     Ok(rows)
+}
+
+pub(super) fn configs(connection: &Connection, corpus_id: &str) -> Result<Vec<Value>> {
+    let rows: Vec<String> = connection
+        .prepare_cached("SELECT config FROM instance WHERE corpus_id = ?1 AND disabled_at IS NULL")?
+        .query_map([corpus_id], |r| r.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    Ok(rows.iter().map(|text| json(text)).collect())
 }
 
 pub(super) fn next_due(connection: &Connection, now: i64) -> Result<Option<i64>> {
     Ok(connection
         .prepare_cached(
-            "SELECT next_run_at FROM instance WHERE disabled_at IS NULL AND lease_until <= ?1 ORDER BY next_run_at LIMIT 1",
+            "SELECT next_run_at FROM instance WHERE disabled_at IS NULL AND paused_at IS NULL AND lease_until <= ?1 \
+             ORDER BY next_run_at LIMIT 1",
         )?
         .query_row([now], |r| r.get(0))
         .optional()?)
@@ -116,6 +132,17 @@ pub(super) fn records(connection: &Connection, query: &RecordQuery) -> Result<Ve
     let places = vec!["?"; query.corpus_ids.len()].join(", ");
     let mut sql = format!("SELECT {RECORD} WHERE r.corpus_id IN ({places})");
     let mut values: Vec<Sql> = query.corpus_ids.iter().cloned().map(Sql::from).collect();
+    if let Some(text) = &query.text {
+        let Some(expression) = search::expression(text) else { return Ok(Vec::new()) };
+        sql.push_str(" AND r.seq IN (SELECT rowid FROM search WHERE search MATCH ?)");
+        values.push(expression.into());
+    }
+    for (path, wanted) in &query.metadata {
+        // Names are quoted for SQLite's paths; they come bound, never as text of the statement.
+        let path: String = path.iter().map(|name| format!(".\"{name}\"")).collect();
+        sql.push_str(" AND json_extract(v.extensions, ?) IS ?");
+        values.extend([format!("${path}").into(), scalar(wanted)]);
+    }
     if let Some(at) = query.accepted_after {
         sql.push_str(" AND r.accepted_at >= ?");
         values.push(at.into());
@@ -146,6 +173,16 @@ pub(super) fn records(connection: &Connection, query: &RecordQuery) -> Result<Ve
         .query_map(params_from_iter(values), read_record)?
         .collect::<rusqlite::Result<_>>()?;
     Ok(rows)
+}
+
+/// A scalar of JSON as SQLite extracts it.
+fn scalar(value: &Value) -> Sql {
+    match value {
+        Value::Bool(b) => i64::from(*b).into(),
+        Value::Number(n) => n.as_i64().map_or_else(|| n.as_f64().map_or(Sql::Null, Sql::from), Sql::from),
+        Value::String(text) => text.clone().into(),
+        Value::Null | Value::Array(_) | Value::Object(_) => Sql::Null,
+    }
 }
 
 pub(super) fn record(connection: &Connection, record_id: &str) -> Result<Record> {
@@ -204,34 +241,4 @@ pub(super) fn counts(connection: &Connection, connector_id: &str) -> Result<(u64
         .optional()?;
     let unsigned = |n: i64| u64::try_from(n).unwrap_or(0);
     Ok((unsigned(records), listed.map(unsigned)))
-}
-
-pub(super) fn changes(connection: &Connection, after: i64, limit: u32) -> Result<Vec<Change>> {
-    let rows = connection
-        .prepare_cached(
-            "SELECT seq, at, type, corpus_id, resource_kind, resource_id, data FROM change WHERE seq > ?1 \
-             ORDER BY seq LIMIT ?2",
-        )?
-        .query_map(params![after, limit], |row| {
-            let data: String = row.get(6)?;
-            Ok(Change {
-                seq: row.get(0)?,
-                at: row.get(1)?,
-                kind: row.get(2)?,
-                corpus_id: row.get(3)?,
-                resource_kind: row.get(4)?,
-                resource_id: row.get(5)?,
-                data: json(&data),
-            })
-        })?
-        .collect::<rusqlite::Result<_>>()?;
-    Ok(rows)
-}
-
-pub(super) fn api_keys(connection: &Connection) -> Result<Vec<[u8; 32]>> {
-    let rows = connection
-        .prepare_cached("SELECT hash FROM api_key")?
-        .query_map([], |r| r.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
-    Ok(rows)
 }

@@ -3,18 +3,27 @@
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::Value;
 
-use crate::store::model::{Instance, LastError, NewInstance};
+use crate::store::model::{CredentialInfo, Instance, LastError, Moved, NewInstance};
 use crate::store::{Result, StoreError};
 
 /// The columns of an instance, in the order that [`read_instance`] reads them.
 pub(super) const INSTANCE: &str = "seq, connector_id, corpus_id, source_namespace, name, labels, kind, config, \
     interval_seconds, silent_after_seconds, credential_warning_seconds, created_at, disabled_at, diagnostics, \
     next_run_at, next_run_because, not_before, last_run_at, last_success_at, last_item_at, error_class, error_code, \
-    error_message, error_at, access_error, health, reads_day, reads_today";
+    error_message, error_at, access_error, health, reads_day, reads_today, paused_at, credential_version, \
+    credential_deposited_at, credential_expires_at, hints, error_detail, failures, throttled_since, throttled_host, \
+    moved_to, moved_since, moved_days";
 
 /// JSON that this program wrote.
 pub(super) fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or(Value::Null)
+}
+
+fn credential(row: &Row<'_>) -> rusqlite::Result<Option<CredentialInfo>> {
+    let version: u32 = row.get(29)?;
+    let deposited_at: Option<i64> = row.get(30)?;
+    let expires_at = row.get(31)?;
+    Ok(deposited_at.filter(|_| version > 0).map(|deposited_at| CredentialInfo { version, deposited_at, expires_at }))
 }
 
 pub(super) fn read_instance(row: &Row<'_>) -> rusqlite::Result<Instance> {
@@ -22,6 +31,7 @@ pub(super) fn read_instance(row: &Row<'_>) -> rusqlite::Result<Instance> {
     let config: String = row.get(7)?;
     let diagnostics: Option<String> = row.get(13)?;
     let code: Option<String> = row.get(21)?;
+    let hints: Option<String> = row.get(32)?;
     let last_error = match code {
         Some(code) => Some(LastError { class: row.get(20)?, code, message: row.get(22)?, at: row.get(23)? }),
         None => None,
@@ -40,6 +50,7 @@ pub(super) fn read_instance(row: &Row<'_>) -> rusqlite::Result<Instance> {
             silent_after_seconds: row.get(9)?,
             credential_warning_seconds: row.get(10)?,
             checkpoint: None,
+            credential: None,
         },
         created_at: row.get(11)?,
         disabled_at: row.get(12)?,
@@ -54,6 +65,16 @@ pub(super) fn read_instance(row: &Row<'_>) -> rusqlite::Result<Instance> {
         access_error: row.get(24)?,
         health: row.get(25)?,
         reads: (row.get(26)?, row.get(27)?),
+        paused_at: row.get(28)?,
+        credential: credential(row)?,
+        hints: hints.as_deref().map(json),
+        error_detail: row.get(33)?,
+        failures: row.get(34)?,
+        throttled: row.get::<_, Option<i64>>(35)?.zip(row.get(36)?),
+        moved: match row.get::<_, Option<String>>(37)? {
+            Some(to) => Some(Moved { to, since: row.get(38)?, days: row.get(39)? }),
+            None => None,
+        },
     })
 }
 
