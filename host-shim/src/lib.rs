@@ -19,6 +19,7 @@ pub mod egress;
 pub mod engine;
 pub mod fuzz;
 mod ids;
+pub mod opml;
 pub mod quivr;
 pub mod runner;
 pub mod server;

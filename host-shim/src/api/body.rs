@@ -1,7 +1,7 @@
 //! Request bodies: JSON, bounded, unknown fields refused by name; and the parameters of lists.
 
 use axum::body::Bytes;
-use axum::extract::{FromRequest, FromRequestParts, Query, Request};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
@@ -30,7 +30,7 @@ impl<T: DeserializeOwned> FromRequest<Api> for Body<T> {
         }
         let bytes = Bytes::from_request(request, state).await.map_err(|rejection| {
             if rejection.into_response().status() == StatusCode::PAYLOAD_TOO_LARGE {
-                ApiError::too_large()
+                ApiError::too_large(super::MAX_BODY_BYTES)
             } else {
                 ApiError::malformed("The request body could not be read")
             }
@@ -66,6 +66,18 @@ impl<T: DeserializeOwned> FromRequestParts<Api> for Parameters<T> {
         Query::<T>::from_request_parts(parts, state).await.map(|Query(q)| Self(q)).map_err(|e| {
             ApiError::invalid("invalid_query", None, format!("A query parameter is unknown or has another form: {e}"))
         })
+    }
+}
+
+/// The identifiers in a path. What is no text names nothing.
+pub(super) struct At<T>(pub(super) T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<Api> for At<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &Api) -> Result<Self, ApiError> {
+        let path = Path::<T>::from_request_parts(parts, state).await;
+        path.map(|Path(id)| Self(id)).map_err(|_| ApiError::not_found("this path"))
     }
 }
 

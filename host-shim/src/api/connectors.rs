@@ -1,13 +1,13 @@
 //! Connector instances: one feed each.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::auth::{Allowed, ConnectorsRead, ConnectorsWrite};
-use super::body::{Body, Parameters, limit, once};
+use super::body::{At, Body, Parameters, limit, once};
 use super::corpora::{check_visible, list_of, page};
 use super::create::{CredentialBody, Schedule, check_interval, deposit, fingerprint, vault};
 pub(super) use super::view::show;
@@ -60,7 +60,7 @@ pub(super) async fn list(
 pub(super) async fn get(
     State(api): State<Api>,
     Allowed(who, _): Allowed<ConnectorsRead>,
-    Path(id): Path<String>,
+    At(id): At<String>,
 ) -> Result<Json<Value>, ApiError> {
     let instance = visible(&api, &who, &id).await?;
     let counts = api.service.store(move |store| store.counts(&id)).await?;
@@ -80,7 +80,7 @@ pub(super) struct Once {
 pub(super) async fn disable(
     State(api): State<Api>,
     Allowed(who, _): Allowed<ConnectorsWrite>,
-    Path(id): Path<String>,
+    At(id): At<String>,
     Body(body): Body<Once>,
 ) -> Result<Json<Value>, ApiError> {
     visible(&api, &who, &id).await?;
@@ -103,7 +103,7 @@ pub(super) struct Replace {
 pub(super) async fn credential(
     State(api): State<Api>,
     Allowed(who, _): Allowed<ConnectorsWrite>,
-    Path(id): Path<String>,
+    At(id): At<String>,
     Body(body): Body<Replace>,
 ) -> Result<Json<Value>, ApiError> {
     let key = body.idempotency_key;
@@ -120,7 +120,7 @@ pub(super) async fn credential(
 pub(super) async fn schedule(
     State(api): State<Api>,
     Allowed(who, _): Allowed<ConnectorsWrite>,
-    Path(id): Path<String>,
+    At(id): At<String>,
     Body(body): Body<Schedule>,
 ) -> Result<Json<Value>, ApiError> {
     enabled(&api, &who, &id).await?;
@@ -133,7 +133,7 @@ pub(super) async fn schedule(
 pub(super) async fn pause(
     State(api): State<Api>,
     Allowed(who, _): Allowed<ConnectorsWrite>,
-    Path(id): Path<String>,
+    At(id): At<String>,
     Body(body): Body<Once>,
 ) -> Result<Json<Value>, ApiError> {
     set_paused(&api, &who, id, &body.idempotency_key, true).await
@@ -142,7 +142,7 @@ pub(super) async fn pause(
 pub(super) async fn resume(
     State(api): State<Api>,
     Allowed(who, _): Allowed<ConnectorsWrite>,
-    Path(id): Path<String>,
+    At(id): At<String>,
     Body(body): Body<Once>,
 ) -> Result<Json<Value>, ApiError> {
     set_paused(&api, &who, id, &body.idempotency_key, false).await
@@ -165,7 +165,7 @@ async fn answer(api: &Api, who: &Principal, id: &str) -> Result<Json<Value>, Api
 pub(super) async fn run(
     State(api): State<Api>,
     Allowed(who, _): Allowed<ConnectorsWrite>,
-    Path(id): Path<String>,
+    At(id): At<String>,
     Body(body): Body<Once>,
 ) -> Result<(StatusCode, Json<Value>), ApiError> {
     let once = once("runs", &body.idempotency_key, &json!({"connector_id": id}))?;
@@ -197,7 +197,7 @@ pub(super) struct Runs {
 pub(super) async fn runs(
     State(api): State<Api>,
     Allowed(who, _): Allowed<ConnectorsRead>,
-    Path(id): Path<String>,
+    At(id): At<String>,
     Parameters(query): Parameters<Runs>,
 ) -> Result<Json<Value>, ApiError> {
     let limit = limit(query.limit)?;

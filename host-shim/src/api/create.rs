@@ -21,17 +21,17 @@ use crate::store::StoreError;
 use crate::store::model::{Deposit, NewInstance};
 
 /// Bytes of a source namespace (Quivr's bound).
-const MAX_NAMESPACE_BYTES: usize = 200;
+pub(super) const MAX_NAMESPACE_BYTES: usize = 200;
 /// The longest interval: a day.
-const MAX_INTERVAL_SECONDS: u32 = 86_400;
+pub(super) const MAX_INTERVAL_SECONDS: u32 = 86_400;
 /// Seconds after which a feed without new items counts as silent, where nothing is said: a day.
 const SILENT_AFTER_SECONDS: u32 = 86_400;
 /// Seconds before a credential expires in which it is warned of, where nothing is said: two weeks.
 const CREDENTIAL_WARNING_SECONDS: u32 = 1_209_600;
 /// The longest time of a health policy: ten years.
-const MAX_POLICY_SECONDS: u32 = 315_360_000;
+pub(super) const MAX_POLICY_SECONDS: u32 = 315_360_000;
 /// Labels of an instance.
-const MAX_LABELS: usize = 32;
+pub(super) const MAX_LABELS: usize = 32;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -48,6 +48,33 @@ pub(super) struct Create {
     /// Where the instance goes on from, when it comes from another deployment.
     checkpoint: Option<Value>,
     credential: Option<CredentialBody>,
+}
+
+impl Create {
+    /// What a feed of a subscription list asks for; such a list is not made under an idempotency key.
+    pub(super) fn of_feed(
+        corpus_id: &str,
+        source_namespace: String,
+        kind: &str,
+        config: Map<String, Value>,
+        name: &str,
+        labels: Map<String, Value>,
+        schedule: Option<Schedule>,
+    ) -> Self {
+        Self {
+            idempotency_key: String::new(),
+            corpus_id: corpus_id.to_owned(),
+            source_namespace,
+            kind: kind.to_owned(),
+            config,
+            schedule,
+            health_policy: None,
+            name: Some(name.to_owned()),
+            labels: Some(labels),
+            checkpoint: None,
+            credential: None,
+        }
+    }
 }
 
 /// A credential as it is deposited. It has no `Debug`, so that it is printed nowhere.

@@ -1,7 +1,6 @@
 //! Errors of the API: a status, a stable code, a sentence for the caller, and a detail for the log alone.
 
 use axum::Json;
-use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
@@ -105,8 +104,8 @@ impl ApiError {
 
     /// 413.
     #[must_use]
-    pub fn too_large() -> Self {
-        let message = format!("The request body is larger than {} bytes", super::MAX_BODY_BYTES);
+    pub fn too_large(bound: usize) -> Self {
+        let message = format!("The request body is larger than {bound} bytes");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "request_too_large", message)
     }
 
@@ -190,8 +189,6 @@ pub(super) async fn finish(request: Request, next: Next) -> Response {
         if let Some(key) = old.extensions.get::<KeyId>() {
             response.extensions_mut().insert(key.clone());
         }
-    } else if status == StatusCode::PAYLOAD_TOO_LARGE {
-        *response.body_mut() = Body::empty();
     }
     if let Ok(value) = HeaderValue::from_str(&request_id) {
         response.headers_mut().insert("x-request-id", value);

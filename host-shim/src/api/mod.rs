@@ -12,8 +12,11 @@ mod create;
 mod cursor;
 mod error;
 mod kinds;
+mod openapi;
+mod opml;
 mod probes;
 mod records;
+mod reference;
 mod view;
 
 use std::sync::Arc;
@@ -29,6 +32,7 @@ use auth::Failures;
 
 pub use auth::new_key;
 pub use error::ApiError;
+pub use openapi::document;
 
 /// Bytes of a request body: a checkpoint of 128 KiB, escaped, and room for a config.
 pub const MAX_BODY_BYTES: usize = 512 * 1_024;
@@ -70,13 +74,19 @@ impl Api {
             ("/v0/records/{id}/versions/{version}", get(records::version)),
             ("/v0/changes", get(changes::list)),
             ("/v0/changes/stream", get(changes::stream)),
+            ("/v0/opml", get(opml::export).post(opml::import).layer(DefaultBodyLimit::max(crate::opml::MAX_BYTES + 1))),
             ("/metrics", get(probes::metrics)),
         ]
     }
 
     /// The routes that anybody may call: they tell nothing of what the service keeps.
     fn open() -> Vec<(&'static str, MethodRouter<Self>)> {
-        vec![("/healthz", get(probes::alive)), ("/readyz", get(probes::ready))]
+        vec![
+            ("/healthz", get(probes::alive)),
+            ("/readyz", get(probes::ready)),
+            ("/openapi.json", get(openapi::serve)),
+            ("/docs", get(reference::serve)),
+        ]
     }
 
     /// The paths of all routes.

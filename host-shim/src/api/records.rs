@@ -1,13 +1,13 @@
 //! Records and their versions.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::auth::{Allowed, ContentRead};
-use super::body::{Parameters, limit};
+use super::body::{At, Parameters, limit};
 use super::corpora::{list_of, page};
 use super::error::tagged;
 use super::{Api, ApiError, cursor};
@@ -192,7 +192,7 @@ pub(super) async fn get(
     State(api): State<Api>,
     Allowed(who, _): Allowed<ContentRead>,
     headers: HeaderMap,
-    Path(id): Path<String>,
+    At(id): At<String>,
 ) -> Result<Response, ApiError> {
     Ok(tagged(&headers, &show(&visible(&api, &who, &id).await?)))
 }
@@ -208,7 +208,7 @@ pub(super) async fn versions(
     State(api): State<Api>,
     Allowed(who, _): Allowed<ContentRead>,
     headers: HeaderMap,
-    Path(id): Path<String>,
+    At(id): At<String>,
     Parameters(query): Parameters<Versions>,
 ) -> Result<Response, ApiError> {
     let limit = limit(query.limit)?;
@@ -237,7 +237,7 @@ pub(super) async fn version(
     State(api): State<Api>,
     Allowed(who, _): Allowed<ContentRead>,
     headers: HeaderMap,
-    Path((id, version)): Path<(String, String)>,
+    At((id, version)): At<(String, String)>,
 ) -> Result<Response, ApiError> {
     let record = visible(&api, &who, &id).await?;
     let version = api.service.store(move |store| store.version(&id, &version)).await?;

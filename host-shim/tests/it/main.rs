@@ -12,6 +12,7 @@
     reason = "a test fails loudly"
 )]
 
+mod api;
 mod certify;
 mod chaos;
 mod cli;

@@ -48,7 +48,8 @@ impl Program {
             .args(["serve", "--config"])
             .arg(folder.join("host-shim.toml"))
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(std::fs::File::options().create(true).append(true).open(folder.join("log")).unwrap())
+            .env("HOST_SHIM_LOG", "host_shim=info,audit=info")
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -94,7 +95,7 @@ pub async fn corpus(caller: &Caller) -> String {
     made.body["corpus_id"].as_str().unwrap().to_owned()
 }
 
-fn connector(corpus: &str, name: &str, url: &str) -> Value {
+pub fn connector(corpus: &str, name: &str, url: &str) -> Value {
     json!({
         "idempotency_key": name, "corpus_id": corpus, "source_namespace": name, "kind": "rss",
         "config": {"url": url, "honor_ttl": false}, "schedule": {"interval_seconds": 1}, "name": name,
@@ -107,11 +108,11 @@ pub async fn add(caller: &Caller, corpus: &str, name: &str, url: &str) -> String
     made.body["connector_id"].as_str().unwrap().to_owned()
 }
 
-fn code(answer: &Answer) -> (u16, &str) {
+pub fn code(answer: &Answer) -> (u16, &str) {
     (answer.status, answer.body["code"].as_str().unwrap_or(""))
 }
 
-async fn feeds() -> FakeFeedServer {
+pub async fn feeds() -> FakeFeedServer {
     let server = FakeFeedServer::start().await;
     server.serve_folder(&fixtures().join("feeds")).unwrap();
     server
