@@ -517,3 +517,33 @@ async fn a_list_of_feeds_comes_in_and_goes_out() {
     let all = import(&format!("<opml><body>{many}</body></opml>")).await.body;
     assert_eq!(all["added"].as_array().unwrap().len(), 10_000);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cursor_past_the_retention_is_gone() {
+    let folder = prepared("retention");
+    let program = Program::start(&folder, "");
+    corpus(&program.caller).await;
+    for n in 0..3 {
+        let body = json!({"idempotency_key": format!("k{n}"), "name": format!("n{n}")});
+        program.caller.post("/v0/corpora", &body).await.unwrap();
+    }
+    let cursor = async |caller: &Caller, limit: u32| {
+        let page = caller.get(&format!("/v0/changes?limit={limit}")).await.unwrap().body;
+        page["next_cursor"].as_str().unwrap().to_owned()
+    };
+    let (early, late) = (cursor(&program.caller, 1).await, cursor(&program.caller, 3).await);
+    let key = program.kill();
+    // Two of the four happened eight days ago; the retention is seven.
+    let connection = rusqlite::Connection::open(folder.join("data").join(host_shim::store::sqlite::FILE)).unwrap();
+    connection.execute("UPDATE change SET at = at - 8 * 86400000 WHERE seq <= 2", []).unwrap();
+    drop(connection);
+    let program = Program::start(&folder, &key);
+    until(&program.caller, "/v0/changes", |page| page["items"].as_array().unwrap().len() == 2).await;
+    for path in ["/v0/changes", "/v0/changes/stream"] {
+        let gone = program.caller.get(&format!("{path}?cursor={early}")).await.unwrap();
+        assert_eq!(code(&gone), (410, "cursor_expired"), "{path}");
+        hold("get", path, &gone);
+    }
+    let rest = program.caller.get(&format!("/v0/changes?cursor={late}")).await.unwrap().body;
+    assert_eq!(rest["items"].as_array().unwrap().len(), 1);
+}
