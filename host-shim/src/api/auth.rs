@@ -107,32 +107,24 @@ pub(super) struct Presented(pub(super) String);
 /// Lets only holders of a key through. A right key always comes through, so that somebody else's wrong ones behind the
 /// same proxy lock nobody out; 256 random bits need no lock against guessing.
 pub(super) async fn require(State(api): State<Api>, mut request: Request, next: Next) -> Response {
-    if request.extensions().get::<Principal>().is_none() {
-        let key = request
-            .headers()
-            .get(AUTHORIZATION)
-            .and_then(|v| v.to_str().ok())
-            .and_then(|v| v.split_once(' '))
-            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
-            .map(|(_, key)| key.trim().to_owned());
-        let known = match &key {
-            Some(key) => holder(&api, key).await,
-            None => Ok(None),
-        };
-        match (known, key) {
-            (Ok(Some(principal)), Some(key)) => {
-                request.extensions_mut().insert(principal);
-                request.extensions_mut().insert(Presented(key));
-            }
-            (Ok(_), key) => return refused(&api, &request, key.is_some()),
-            (Err(error), _) => return ApiError::from(error).into_response(),
-        }
-    }
-    let key_id = request.extensions().get::<Principal>().map(|p| p.key_id.clone());
+    let key = request
+        .headers()
+        .get(AUTHORIZATION)
+        .and_then(|v| v.to_str().ok())
+        .and_then(|v| v.split_once(' '))
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+        .map(|(_, key)| key.trim().to_owned());
+    let Some(key) = key else { return ApiError::unauthenticated().into_response() };
+    let principal = match holder(&api, &key).await {
+        Ok(Some(principal)) => principal,
+        Ok(None) => return refused(&api, &request),
+        Err(error) => return ApiError::from(error).into_response(),
+    };
+    let key_id = principal.key_id.clone();
+    request.extensions_mut().insert(principal);
+    request.extensions_mut().insert(Presented(key));
     let mut response = next.run(request).await;
-    if let Some(key_id) = key_id {
-        response.extensions_mut().insert(KeyId(key_id));
-    }
+    response.extensions_mut().insert(KeyId(key_id));
     response
 }
 
@@ -140,9 +132,10 @@ pub(super) async fn require(State(api): State<Api>, mut request: Request, next: 
 #[derive(Clone)]
 pub(super) struct KeyId(pub(super) String);
 
-fn refused(api: &Api, request: &Request, has_key: bool) -> Response {
+/// What a wrong key is answered.
+fn refused(api: &Api, request: &Request) -> Response {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|c| c.0.ip());
-    let wait = peer.filter(|_| has_key).and_then(|ip| api.failures.count(ip, api.service.now_ms()));
+    let wait = peer.and_then(|ip| api.failures.count(ip, api.service.now_ms()));
     match wait {
         None => ApiError::unauthenticated().into_response(),
         Some(seconds) => {

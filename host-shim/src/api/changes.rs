@@ -113,7 +113,7 @@ pub(super) struct Follow {
 /// Where a stream is.
 struct Follower {
     api: Api,
-    key: Option<String>,
+    key: String,
     corpora: Option<Vec<String>>,
     filter: String,
     place: Option<i64>,
@@ -128,7 +128,7 @@ struct Follower {
 pub(super) async fn stream(
     State(api): State<Api>,
     Allowed(who, _): Allowed<ChangesRead>,
-    key: Option<Extension<Presented>>,
+    Extension(Presented(key)): Extension<Presented>,
     headers: HeaderMap,
     Parameters(query): Parameters<Follow>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
@@ -142,7 +142,7 @@ pub(super) async fn stream(
     let (moved, stop) = (api.service.watch_changes(), api.service.watch_stop());
     let first = read(&api, corpora.clone(), place, BATCH).await?;
     let follower = Follower {
-        key: key.map(|Extension(Presented(key))| key),
+        key,
         api,
         corpora,
         filter,
@@ -185,9 +185,9 @@ impl Follower {
 
     async fn look(&mut self) -> Result<(), ApiError> {
         self.looks += 1;
-        if let Some(key) = self.key.as_deref().filter(|_| self.looks.is_multiple_of(CHECK_KEY_EVERY)) {
+        if self.looks.is_multiple_of(CHECK_KEY_EVERY) {
             // A key that was revoked reads no further.
-            holder(&self.api, key).await?.ok_or_else(ApiError::unauthenticated)?;
+            holder(&self.api, &self.key).await?.ok_or_else(ApiError::unauthenticated)?;
         }
         let page = read(&self.api, self.corpora.clone(), self.place, BATCH).await?;
         self.place = Some(page.read_up_to);

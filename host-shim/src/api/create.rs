@@ -16,6 +16,7 @@ use crate::corpus::vault::{MAX_SECRET_BYTES, Vault};
 use crate::egress::credential::Credential;
 use crate::egress::url::{for_log, judge, normalise};
 use crate::engine::descriptor::Kind;
+use crate::engine::pin::Digest;
 use crate::ids;
 use crate::store::StoreError;
 use crate::store::model::{Deposit, NewInstance};
@@ -159,13 +160,18 @@ pub(super) fn vault(api: &Api) -> Result<&Vault, ApiError> {
 /// What tells one deposit from another in the memory of idempotency keys, without the secret.
 pub(super) fn fingerprint(vault: &Vault, body: &CredentialBody) -> String {
     let text = json!({"secret": body.secret, "expires_at": body.expires_at}).to_string();
-    vault.fingerprint(text.as_bytes()).iter().map(|b| format!("{b:02x}")).collect()
+    Digest::from_bytes(vault.fingerprint(text.as_bytes())).hex()
 }
 
 /// A kind that a pinned component serves.
-pub(super) fn kind<'a>(api: &'a Api, name: &str) -> Result<&'a Kind, ApiError> {
-    let kind = api.service.pins().get(name).and_then(|p| p.plugin.descriptor().kind(name));
-    kind.ok_or_else(|| {
+fn kind<'a>(api: &'a Api, name: &str) -> Result<&'a Kind, ApiError> {
+    pinned(api, name).map(|(_, kind)| kind)
+}
+
+/// The same, with the component.
+fn pinned<'a>(api: &'a Api, name: &str) -> Result<(&'a Pinned, &'a Kind), ApiError> {
+    let pinned: Option<&Pinned> = api.service.pins().get(name).map(|p| &**p);
+    pinned.and_then(|p| Some((p, p.plugin.descriptor().kind(name)?))).ok_or_else(|| {
         let message = "No pinned component serves this kind; GET /v0/connector-kinds lists those that are";
         ApiError::invalid("unsupported_connector_kind", Some("/kind".to_owned()), message)
     })
@@ -219,11 +225,7 @@ pub(super) fn check(api: &Api, body: Create) -> Result<NewInstance, ApiError> {
         let message = "source_namespace must be 1 to 200 bytes without control characters";
         return Err(ApiError::invalid("invalid_schema", field("source_namespace"), message));
     }
-    let pinned = api.service.pins().get(&body.kind).ok_or_else(|| {
-        let message = "No pinned component serves this kind; GET /v0/connector-kinds lists those that are";
-        ApiError::invalid("unsupported_connector_kind", field("kind"), message)
-    })?;
-    let kind = pinned.plugin.descriptor().kind(&body.kind).ok_or_else(|| ApiError::not_found("the kind"))?;
+    let (pinned, kind) = pinned(api, &body.kind)?;
     let config = config(body.config, &kind.config_schema, pinned)?;
     let floor = api.service.settings().min_interval_seconds;
     let interval_seconds = match body.schedule {

@@ -14,12 +14,14 @@ pub(super) fn write(filter: &str, place: &str) -> String {
     URL_SAFE_NO_PAD.encode(format!("{} {place}", tag(filter)))
 }
 
+/// What a cursor is answered that no list gave.
+pub(super) fn invalid() -> ApiError {
+    let message = "page_cursor is not one that this list gave";
+    ApiError::invalid("invalid_cursor", Some("page_cursor".to_owned()), message)
+}
+
 /// The place in a cursor.
 pub(super) fn read(filter: &str, cursor: &str) -> Result<String, ApiError> {
-    let invalid = || {
-        let message = "page_cursor is not one that this list gave";
-        ApiError::invalid("invalid_cursor", Some("page_cursor".to_owned()), message)
-    };
     if cursor.len() > MAX_CURSOR_BYTES {
         return Err(invalid());
     }

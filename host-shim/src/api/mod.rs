@@ -23,11 +23,10 @@ use std::sync::Arc;
 
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{MethodRouter, get, post, put};
-use axum::{Extension, Router, middleware};
+use axum::{Router, middleware};
 use tokio::sync::Semaphore;
 
 use crate::corpus::Service;
-use crate::corpus::access::Principal;
 use auth::Failures;
 
 pub use auth::new_key;
@@ -108,10 +107,5 @@ impl Api {
             .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
             .layer(middleware::from_fn(error::finish))
             .with_state(self)
-    }
-
-    /// The routes as they are for whoever owns the data folder: everything is allowed.
-    pub fn operator_router(self) -> Router {
-        self.router().layer(Extension(Principal::operator()))
     }
 }

@@ -45,11 +45,6 @@ fn invalid(field: &str, message: impl Into<String>) -> ApiError {
     ApiError::invalid("invalid_query", Some(field.to_owned()), message)
 }
 
-fn not_a_cursor() -> ApiError {
-    let message = "page_cursor is not one that this list gave";
-    ApiError::invalid("invalid_cursor", Some("page_cursor".to_owned()), message)
-}
-
 fn instant(field: &str, text: Option<&str>) -> Result<Option<i64>, ApiError> {
     text.map(|t| {
         t.parse::<jiff::Timestamp>()
@@ -146,7 +141,7 @@ pub(super) async fn list(
         Some(c) => {
             let place = cursor::read(&filter, &c)?;
             let parsed = place.split_once(' ').and_then(|(a, s)| Some((a.parse().ok()?, s.parse().ok()?)));
-            Some(parsed.ok_or_else(not_a_cursor)?)
+            Some(parsed.ok_or_else(cursor::invalid)?)
         }
     };
     let query =
@@ -216,7 +211,7 @@ pub(super) async fn versions(
     let filter = format!("versions {id}");
     let after = match query.page_cursor {
         None => 0,
-        Some(c) => cursor::read(&filter, &c)?.parse().map_err(|_| not_a_cursor())?,
+        Some(c) => cursor::read(&filter, &c)?.parse().map_err(|_| cursor::invalid())?,
     };
     let record_id = id.clone();
     let mut list = api.service.store(move |store| store.versions(&record_id, after, limit + 1)).await?;

@@ -3,7 +3,7 @@
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, Transaction, params, params_from_iter};
 
-use super::rows::json;
+use super::rows::{self, json};
 use crate::store::Result;
 use crate::store::model::{Change, ChangePage, ChangeQuery};
 
@@ -19,7 +19,7 @@ pub(super) fn read(connection: &Connection, query: &ChangeQuery) -> Result<Chang
     );
     let mut values: Vec<Sql> = vec![query.after.into(), newest.into()];
     if let Some(corpora) = &query.corpus_ids {
-        sql.push_str(&format!(" AND corpus_id IN ({})", vec!["?"; corpora.len()].join(", ")));
+        sql.push_str(&format!(" AND corpus_id IN ({})", rows::places(corpora.len())));
         values.extend(corpora.iter().cloned().map(Sql::from));
     }
     sql.push_str(" ORDER BY seq LIMIT ?");

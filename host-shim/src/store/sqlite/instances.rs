@@ -113,11 +113,7 @@ fn insert(t: &Transaction<'_>, new: &NewInstance, now: i64) -> Result<()> {
         ],
     )?;
     if let Some(deposit) = &new.credential {
-        t.execute(
-            "UPDATE instance SET credential = ?2, credential_key = ?3, credential_version = 1, \
-             credential_deposited_at = ?4, credential_expires_at = ?5 WHERE connector_id = ?1",
-            params![new.connector_id, deposit.sealed.bytes, deposit.sealed.key_id, now, deposit.expires_at],
-        )?;
+        super::secrets::keep(t, &new.connector_id, deposit, now)?;
     }
     let data = json!({"kind": new.kind, "source_namespace": new.source_namespace, "name": new.name});
     change(t, now, "connector.created", &new.corpus_id, ("connector", &new.connector_id), &data)

@@ -41,7 +41,7 @@ pub(super) fn instances(
     let mut sql = format!("SELECT {INSTANCE} FROM instance WHERE connector_id > ?");
     let mut values: Vec<Sql> = vec![after.unwrap_or("").to_owned().into()];
     if let Some(corpora) = corpus_ids {
-        sql.push_str(&format!(" AND corpus_id IN ({})", vec!["?"; corpora.len()].join(", ")));
+        sql.push_str(&format!(" AND corpus_id IN ({})", rows::places(corpora.len())));
         values.extend(corpora.iter().cloned().map(Sql::from));
     }
     sql.push_str(" ORDER BY connector_id LIMIT ?");
@@ -129,7 +129,7 @@ fn read_record(row: &Row<'_>) -> rusqlite::Result<Record> {
 }
 
 pub(super) fn records(connection: &Connection, query: &RecordQuery) -> Result<Vec<Record>> {
-    let places = vec!["?"; query.corpus_ids.len()].join(", ");
+    let places = rows::places(query.corpus_ids.len());
     let mut sql = format!("SELECT {RECORD} WHERE r.corpus_id IN ({places})");
     let mut values: Vec<Sql> = query.corpus_ids.iter().cloned().map(Sql::from).collect();
     if let Some(text) = &query.text {

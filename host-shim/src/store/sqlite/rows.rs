@@ -85,3 +85,8 @@ pub(super) fn instance(connection: &Connection, connector_id: &str) -> Result<In
         .optional()?
         .ok_or(StoreError::NotFound("the connector"))
 }
+
+/// The place holders of a list in a statement.
+pub(super) fn places(count: usize) -> String {
+    vec!["?"; count].join(", ")
+}

@@ -8,6 +8,16 @@ use super::rows;
 use crate::store::model::{ApiKey, Deposit, Idempotency, Instance, Sealed, StoredSecret};
 use crate::store::{Result, StoreError};
 
+/// Puts a credential into an instance, the first one or another.
+pub(super) fn keep(t: &Transaction<'_>, connector_id: &str, deposit: &Deposit, now: i64) -> Result<()> {
+    t.execute(
+        "UPDATE instance SET credential = ?2, credential_key = ?3, credential_version = credential_version + 1, \
+         credential_deposited_at = ?4, credential_expires_at = ?5 WHERE connector_id = ?1",
+        params![connector_id, deposit.sealed.bytes, deposit.sealed.key_id, now, deposit.expires_at],
+    )?;
+    Ok(())
+}
+
 pub(super) fn deposit(
     t: &Transaction<'_>,
     connector_id: &str,
@@ -19,11 +29,7 @@ pub(super) fn deposit(
     if used(t, once)?.is_some() {
         return Ok(instance);
     }
-    t.execute(
-        "UPDATE instance SET credential = ?2, credential_key = ?3, credential_version = credential_version + 1, \
-         credential_deposited_at = ?4, credential_expires_at = ?5 WHERE seq = ?1",
-        params![instance.seq, deposit.sealed.bytes, deposit.sealed.key_id, now, deposit.expires_at],
-    )?;
+    keep(t, connector_id, deposit, now)?;
     remember(t, once, connector_id, now)?;
     let instance = rows::instance(t, connector_id)?;
     let version = instance.credential.map_or(0, |c| c.version);
