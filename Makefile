@@ -17,10 +17,11 @@ setup: ## install what is missing (the wasm target, Debian packages); does nothi
 
 plugin: setup ## build the components and put them beside the program
 	@echo "plugin: building the components for the sandbox"
-	@$(CARGO) build --locked --quiet --release --target wasm32-unknown-unknown -p connector-rss -p hostile-guest
+	@$(CARGO) build --locked --quiet --release --target wasm32-unknown-unknown -p connector-rss -p hostile-guest -p lines-guest
 	@mkdir -p $(OUT)
 	@cp $(WASM)/connector_rss.wasm $(OUT)/connector.rss.wasm
 	@cp $(WASM)/hostile_guest.wasm $(OUT)/hostile.wasm
+	@cp $(WASM)/lines_guest.wasm $(OUT)/connector.lines.wasm
 
 build: plugin ## build the programs, with the same profile and features as the tests
 	@echo "build: building the programs (the first time takes some minutes: wasmtime)"
@@ -45,7 +46,7 @@ fmt:
 clippy: plugin
 	@echo "clippy: lints, warnings denied"
 	@$(CARGO) clippy --locked --quiet --release --workspace --all-targets -- -D warnings
-	@$(CARGO) clippy --locked --quiet --release --target wasm32-unknown-unknown -p connector-rss -- -D warnings
+	@$(CARGO) clippy --locked --quiet --release --target wasm32-unknown-unknown -p connector-rss -p lines-guest -- -D warnings
 
 test: plugin
 	@echo "test: all tests"

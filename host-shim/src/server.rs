@@ -154,6 +154,30 @@ impl Server {
     }
 }
 
+/// A service that nobody serves and that runs nothing by itself: for commands on a data folder.
+#[derive(Debug)]
+pub struct Offline {
+    /// The service.
+    pub service: Arc<Service>,
+    /// What an operator should know.
+    pub warnings: Vec<String>,
+    _lock: File,
+}
+
+impl Offline {
+    /// Takes the data folder for this process.
+    ///
+    /// # Errors
+    /// As [`Server::start`]; [`StartError::Locked`] where a service runs on it.
+    pub async fn open(config: &Config) -> Result<Self, StartError> {
+        let lock = lock(&config.data_dir)?;
+        let store: Arc<dyn Store> = Arc::new(Sqlite::open(&config.data_dir)?);
+        let mut warnings = Vec::new();
+        let service = service(config, store, &mut warnings).await?;
+        Ok(Self { service, warnings, _lock: lock })
+    }
+}
+
 /// One process owns a data folder.
 fn lock(folder: &Path) -> Result<File, StartError> {
     let failed = |source| StartError::Folder { path: folder.to_owned(), source };

@@ -11,6 +11,7 @@ use super::body::{Body, once};
 use super::connectors::show;
 use super::corpora::{check_name, check_visible};
 use super::{Api, ApiError};
+use crate::corpus::address::MAX_NAMESPACE_BYTES;
 use crate::corpus::pins::Pinned;
 use crate::corpus::vault::{MAX_SECRET_BYTES, Vault};
 use crate::egress::credential::Credential;
@@ -21,8 +22,6 @@ use crate::ids;
 use crate::store::StoreError;
 use crate::store::model::{Deposit, NewInstance};
 
-/// Bytes of a source namespace (Quivr's bound).
-pub(super) const MAX_NAMESPACE_BYTES: usize = 200;
 /// The longest interval: a day.
 pub(super) const MAX_INTERVAL_SECONDS: u32 = 86_400;
 /// Seconds after which a feed without new items counts as silent, where nothing is said: a day.

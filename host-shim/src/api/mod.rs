@@ -96,16 +96,28 @@ impl Api {
 
     /// The routes, open to holders of keys. Serve it with the address of the peer.
     pub fn router(self) -> Router {
-        let collect = |routes: Vec<(&str, MethodRouter<Self>)>| {
-            routes.into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods))
-        };
-        let guarded = collect(Self::guarded()).route_layer(middleware::from_fn_with_state(self.clone(), auth::require));
+        let guarded = routed(Self::guarded());
+        let guarded = guarded.route_layer(middleware::from_fn_with_state(self.clone(), auth::require));
+        self.finish(guarded)
+    }
+
+    /// The same routes for the owner of the data folder, without a key; nothing may listen on them.
+    pub fn operator_router(self) -> Router {
+        let guarded = routed(Self::guarded()).route_layer(middleware::from_fn(auth::as_operator));
+        self.finish(guarded)
+    }
+
+    fn finish(self, guarded: Router<Self>) -> Router {
         guarded
-            .merge(collect(Self::open()))
+            .merge(routed(Self::open()))
             .fallback(error::no_route)
             .method_not_allowed_fallback(error::no_method)
             .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
             .layer(middleware::from_fn(error::finish))
             .with_state(self)
     }
+}
+
+fn routed(routes: Vec<(&str, MethodRouter<Api>)>) -> Router<Api> {
+    routes.into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods))
 }

@@ -10,15 +10,13 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::IntoResponse;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use url::Url;
 
 use super::auth::{Allowed, ConnectorsRead, ConnectorsWrite};
 use super::body::Parameters;
 use super::corpora::check_visible;
-use super::create::{Create, MAX_NAMESPACE_BYTES, Schedule, check, other_name};
+use super::create::{Create, Schedule, check, other_name};
 use super::{Api, ApiError};
-use crate::egress::url::normalise;
-use crate::engine::pin::Digest;
+use crate::corpus::address::{namespace, same};
 use crate::opml::{Feed, MAX_BYTES, OpmlError, read, write};
 use crate::store::StoreError;
 use crate::store::model::NewInstance;
@@ -144,32 +142,6 @@ fn show(new: &NewInstance) -> Value {
     json!({"connector_id": new.connector_id, "name": new.name, "url": new.config.get("url")})
 }
 
-/// What is the same address: as it is requested, without a fragment.
-fn same(url: &str) -> String {
-    let normal = normalise(url);
-    match Url::parse(&normal) {
-        Ok(mut url) => {
-            url.set_fragment(None);
-            url.into()
-        }
-        Err(_) => normal,
-    }
-}
-
-/// A namespace from an address: host and path, and a hash where there is a query or too much of it.
-fn namespace(url: &str) -> String {
-    let same = same(url);
-    let plain = same.split_once("://").map_or(same.as_str(), |(_, rest)| rest);
-    let (path, query) = plain.split_once('?').unwrap_or((plain, ""));
-    let path = path.trim_end_matches('/');
-    if query.is_empty() && path.len() <= MAX_NAMESPACE_BYTES {
-        return path.to_owned();
-    }
-    let hash: String = Digest::of(plain.as_bytes()).hex().chars().take(12).collect();
-    let room = path.floor_char_boundary(MAX_NAMESPACE_BYTES - hash.len() - 1);
-    format!("{}#{hash}", path.get(..room).unwrap_or(""))
-}
-
 pub(super) async fn export(
     State(api): State<Api>,
     Allowed(who, _): Allowed<ConnectorsRead>,
@@ -194,20 +166,4 @@ pub(super) async fn export(
     }
     let head = [(CONTENT_TYPE, "text/x-opml; charset=utf-8"), (CACHE_CONTROL, "private, no-cache")];
     Ok((head, write(&corpus.name, &feeds)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn namespaces_are_read_by_people_and_differ_where_addresses_do() {
-        assert_eq!(namespace("https://Example.org/Feed.xml"), "example.org/Feed.xml");
-        assert_eq!(namespace("feed://example.org"), "example.org");
-        let (one, two) = (namespace("https://example.org/?f=1"), namespace("https://example.org/?f=2"));
-        assert!(one.starts_with("example.org#") && two.starts_with("example.org#") && one != two);
-        let long = namespace(&format!("https://example.org/{}", "\u{e9}".repeat(500)));
-        assert!(long.len() <= MAX_NAMESPACE_BYTES && long.starts_with("example.org/"));
-        assert_eq!(same("HTTPS://Example.org:443/a#b"), "https://example.org/a");
-    }
 }

@@ -6,11 +6,15 @@
 mod certify;
 mod check_url;
 mod credentials;
+mod feeds;
 mod inspect;
 mod keys;
+mod operator;
+mod opml;
 mod output;
 mod parse;
 mod poll;
+mod remote;
 mod render;
 mod serve;
 mod serve_plugin;
@@ -59,6 +63,10 @@ pub enum LogFormat {
 enum Command {
     /// Serve the REST API, with the schedule and the embedded store.
     Serve(serve::Arguments),
+    /// List, add, remove, poll and show feeds.
+    Feeds(feeds::Arguments),
+    /// Import and export lists of feeds (OPML).
+    Opml(opml::Arguments),
     /// Make, list and revoke the keys of the API.
     Keys(keys::Arguments),
     /// Change the key that seals deposited credentials.
@@ -84,6 +92,8 @@ pub async fn run(cli: Cli) -> ExitCode {
     let common = setup::Common { plugin: cli.plugin, json: cli.json };
     let result = match cli.command {
         Command::Serve(arguments) => serve::run(&common, arguments).await,
+        Command::Feeds(arguments) => feeds::run(&common, arguments).await,
+        Command::Opml(arguments) => opml::run(&common, arguments).await,
         Command::Keys(arguments) => keys::run(&common, &arguments),
         Command::Credentials(arguments) => credentials::run(&common, &arguments),
         Command::Poll(arguments) => poll::run(&common, arguments).await,

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use indicatif::ProgressBar;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -28,6 +29,33 @@ pub(super) enum CliError {
     /// The store.
     #[error("{0}")]
     Store(#[from] crate::store::StoreError),
+    /// The service's answer.
+    #[error("{message} ({code})")]
+    Refused {
+        /// Stable code.
+        code: String,
+        /// Sentence.
+        message: String,
+    },
+    /// No service there.
+    #[error("cannot call {server}: {why}")]
+    Unreachable {
+        /// Its address.
+        server: String,
+        /// Why.
+        why: String,
+    },
+    /// An answer that this program does not know.
+    #[error("the answer is not that of this service; check --server")]
+    NotOurs,
+    /// A service runs on the data folder.
+    #[error("a service runs on {folder}: call it with --server http://{listen} and its key in HOST_SHIM_KEY")]
+    InUse {
+        /// The folder.
+        folder: std::path::PathBuf,
+        /// Where its configuration says that it listens.
+        listen: std::net::SocketAddr,
+    },
     /// A file.
     #[error("cannot {action} {path}: {source}")]
     File {
@@ -73,6 +101,12 @@ pub(super) fn flush() -> Result<(), CliError> {
     Ok(())
 }
 
+/// A bar on standard error for work that takes long; none where that is no terminal.
+pub(super) fn progress(steps: usize) -> ProgressBar {
+    // Little work needs no bar.
+    if steps < 2 { ProgressBar::hidden() } else { ProgressBar::new(steps as u64) }
+}
+
 /// Writes one JSON object as a line.
 pub(super) fn json_line(value: &impl Serialize) -> Result<(), CliError> {
     line(&serde_json::to_string(value).map_err(io::Error::other)?)
@@ -99,7 +133,7 @@ pub(super) fn run_error(error: &RunError) -> Value {
 }
 
 /// A text cut to a width in characters, control characters shown as blanks.
-fn fit(text: &str, width: usize) -> String {
+pub(super) fn fit(text: &str, width: usize) -> String {
     let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     if clean.chars().count() <= width {
         return clean;

@@ -1,6 +1,5 @@
 //! `host-shim poll`: one run of one feed, all its pages.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -93,19 +92,6 @@ fn read_checkpoint(path: Option<&Path>) -> Result<Option<String>, CliError> {
     }
 }
 
-/// Writes under another name first, so that an interrupted command leaves the old checkpoint whole.
-fn write_checkpoint(path: &Path, checkpoint: &str) -> Result<(), CliError> {
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(format!(".{}.part", std::process::id()));
-    let temporary = PathBuf::from(temporary);
-    let written = std::fs::File::create(&temporary).and_then(|mut file| {
-        file.write_all(checkpoint.as_bytes())?;
-        file.sync_all()?;
-        std::fs::rename(&temporary, path)
-    });
-    written.map_err(|e| CliError::file("write", path, e))
-}
-
 async fn pages(
     common: &Common,
     arguments: &Arguments,
@@ -139,7 +125,7 @@ async fn pages(
         // Only now: whoever reads the items has them before the checkpoint says so.
         output::flush()?;
         if let Some(path) = &arguments.checkpoint {
-            write_checkpoint(path, &page.checkpoint)?;
+            setup::write_whole(path, page.checkpoint.as_bytes())?;
         }
         last = Some(page);
     }

@@ -1,7 +1,7 @@
 //! What several commands need: the component, the client, the clock, bounded files.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -133,6 +133,19 @@ pub(super) fn read_bounded(path: &Path, bound: u64) -> Result<Vec<u8>, CliError>
 pub(super) fn read_text(path: &Path) -> Result<String, CliError> {
     String::from_utf8(read_bounded(path, MAX_SMALL_FILE)?)
         .map_err(|_| CliError::Usage(format!("{} is not UTF-8 text", path.display())))
+}
+
+/// Writes under another name first, so that an interrupted command leaves the old file whole.
+pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(format!(".{}.part", std::process::id()));
+    let temporary = PathBuf::from(temporary);
+    let written = File::create(&temporary).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&temporary, path)
+    });
+    written.map_err(|e| CliError::file("write", path, e))
 }
 
 /// Waits for an interrupt or a request to terminate.

@@ -4,6 +4,7 @@
 //! it: the store is a trait, the API sits above.
 
 pub mod access;
+pub mod address;
 pub mod clock;
 pub mod health;
 pub mod metrics;

@@ -153,6 +153,14 @@ impl Tls {
             }
             TargetHost::Address(address) => ServerName::from(*address),
         };
+        self.secure_as(name, stream).await
+    }
+
+    /// Secures a connection for a name.
+    ///
+    /// # Errors
+    /// What the handshake says.
+    pub async fn secure_as(&self, name: ServerName<'static>, stream: TcpStream) -> Result<Box<dyn Stream>, Failure> {
         let secured = self.connector.connect(name, stream).await.map_err(|e| handshake_failure(&e))?;
         Ok(Box::new(secured))
     }

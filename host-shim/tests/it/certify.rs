@@ -2,13 +2,14 @@
 
 use std::fs;
 
+use fake_feed_server::{FakeFeedServer, Route};
 use host_shim::certify::certify;
 use host_shim::certify::fixture::{built_in, read_folder};
 use serde_json::json;
 
 use crate::hostile::hostile;
 use crate::service::folder;
-use crate::support::{connector, fixtures};
+use crate::support::{PROGRAM, component, connector, fixtures};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_connector_is_certified() {
@@ -25,6 +26,40 @@ async fn the_connector_is_certified() {
             assert!(checks.iter().any(|c| c.check == check), "{check}");
         }
     }
+}
+
+/// The example of `docs/connectors.md`, as its author would try it.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_example_is_certified_and_polls() {
+    let example = component("connector.lines.wasm");
+    let own = fixtures().parent().unwrap().join("host-shim/guests/lines/fixtures");
+    let server = FakeFeedServer::start().await;
+    let document = std::fs::read(own.join("three-lines.txt")).unwrap();
+    server.serve("/lines", Route::new(document, "text/plain"));
+    let (url, checkpoint) = (server.url("/lines"), folder("lines").join("checkpoint"));
+    let program = move |arguments: &[&str]| {
+        let output = std::process::Command::new(PROGRAM).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.lines().map(|l| serde_json::from_str(l).unwrap()).collect::<Vec<serde_json::Value>>()
+    };
+    tokio::task::spawn_blocking(move || {
+        let example = example.to_str().unwrap();
+        let report = program(&["certify", "--json", example, "--fixtures", own.to_str().unwrap()]);
+        assert_eq!(report.last().unwrap()["certified"], true);
+        let checkpoint = checkpoint.to_str().unwrap();
+        let poll =
+            ["--plugin", example, "poll", "--json", "--allow-private-addresses", "--checkpoint", checkpoint, &url];
+        let first = program(&poll);
+        let texts: Vec<_> = first.iter().filter_map(|l| l["parts"][0]["text"].as_str()).collect();
+        assert_eq!(texts, ["Low water at six", "High water at noon", "Fog"]);
+        // The entity tag went back: nothing is sent again.
+        assert_eq!(program(&poll).len(), 1);
+    })
+    .await
+    .unwrap();
+    let second = server.requests_for("/lines")[1].header("if-none-match").map(str::to_owned);
+    assert!(second.is_some_and(|tag| tag.starts_with('"')));
 }
 
 #[tokio::test(flavor = "multi_thread")]

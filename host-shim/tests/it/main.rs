@@ -20,6 +20,7 @@ mod egress;
 mod fixtures;
 mod fuzz;
 mod hostile;
+mod operator;
 mod pins;
 mod poll;
 mod quivr;

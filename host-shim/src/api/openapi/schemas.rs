@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::api::corpora::MAX_NAME_CHARS;
-use crate::api::create::{MAX_INTERVAL_SECONDS, MAX_LABELS, MAX_NAMESPACE_BYTES, MAX_POLICY_SECONDS};
+use crate::api::create::{MAX_INTERVAL_SECONDS, MAX_LABELS, MAX_POLICY_SECONDS};
+use crate::corpus::address::MAX_NAMESPACE_BYTES;
 
 /// A reference to a shape.
 pub(super) fn reference(name: &str) -> Value {
