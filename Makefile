@@ -7,10 +7,10 @@ OUT := target/release
 # Crates with fuzz targets; each is a workspace of its own.
 FUZZ_CRATES := host-shim plugin
 
-.PHONY: help setup plugin build demo run bench chaos fuzz verify fmt clippy test imports docs audit clean
+.PHONY: help setup plugin build demo run bench chaos fuzz verify fmt clippy test imports docs reference audit clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
 
 setup: ## install what is missing (the wasm target, Debian packages); does nothing when nothing is missing
 	@./setup.sh
@@ -59,6 +59,10 @@ imports: build
 docs:
 	@echo "docs: building the documentation, warnings denied"
 	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --quiet --release --no-deps --workspace
+
+reference: build ## write the configuration's reference from the code
+	@$(OUT)/host-shim configuration > host-shim/host-shim.example.toml
+	@$(OUT)/host-shim configuration --markdown > docs/configuration.md
 
 bench: plugin ## one poll in the sandbox against natively and bare parsers, as ratios of one run
 	@$(CARGO) bench --locked --workspace --bench poll --bench tolerance --profile release

@@ -24,3 +24,8 @@ pub mod quivr;
 pub mod runner;
 pub mod server;
 pub mod store;
+
+/// The examples of the page for embedders, compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/embedding.md")]
+struct Embedding;

@@ -178,8 +178,11 @@ impl Offline {
     }
 }
 
-/// One process owns a data folder.
-fn lock(folder: &Path) -> Result<File, StartError> {
+/// One process owns a data folder, for as long as it holds the file.
+///
+/// # Errors
+/// [`StartError::Locked`] where another one does, [`StartError::Folder`] where it cannot be used.
+pub fn lock(folder: &Path) -> Result<File, StartError> {
     let failed = |source| StartError::Folder { path: folder.to_owned(), source };
     fs::create_dir_all(folder).map_err(failed)?;
     let file = File::options().create(true).truncate(false).write(true).open(folder.join("lock")).map_err(failed)?;

@@ -136,10 +136,16 @@ impl From<StoreError> for ApiError {
             StoreError::NamespaceInUse => Self::conflict("source_namespace_in_use", error.to_string()),
             StoreError::NameInUse => Self::conflict("name_in_use", error.to_string()),
             StoreError::IdempotencyConflict => Self::conflict("idempotency_conflict", error.to_string()),
-            StoreError::LostClaim | StoreError::NewerSchema { .. } | StoreError::Engine(_) => Self {
+            StoreError::Damaged(_) => Self {
                 detail: Some(error.to_string()),
-                ..Self::unavailable("storage_unavailable", "The store does not answer; try again", true)
+                ..Self::unavailable("storage_damaged", "The store is damaged; its operator restores a backup", false)
             },
+            StoreError::LostClaim | StoreError::NewerSchema { .. } | StoreError::Taken(_) | StoreError::Engine(_) => {
+                Self {
+                    detail: Some(error.to_string()),
+                    ..Self::unavailable("storage_unavailable", "The store does not answer; try again", true)
+                }
+            }
         }
     }
 }

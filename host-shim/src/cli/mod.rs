@@ -3,8 +3,10 @@
 //! Owns what a person or a script types and reads. Each command is a file; each returns an exit code: 0 done, 1 the
 //! work failed (reason on standard error), 2 usage.
 
+mod backup;
 mod certify;
 mod check_url;
+mod configuration;
 mod credentials;
 mod feeds;
 mod inspect;
@@ -67,6 +69,12 @@ enum Command {
     Feeds(feeds::Arguments),
     /// Import and export lists of feeds (OPML).
     Opml(opml::Arguments),
+    /// Copy the store while the service runs.
+    Backup(backup::Arguments),
+    /// Put a copy of the store into a data folder that has none.
+    Restore(backup::Arguments),
+    /// Print the reference of the configuration file.
+    Configuration(configuration::Arguments),
     /// Make, list and revoke the keys of the API.
     Keys(keys::Arguments),
     /// Change the key that seals deposited credentials.
@@ -94,6 +102,9 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Serve(arguments) => serve::run(&common, arguments).await,
         Command::Feeds(arguments) => feeds::run(&common, arguments).await,
         Command::Opml(arguments) => opml::run(&common, arguments).await,
+        Command::Backup(arguments) => backup::back_up(&common, &arguments),
+        Command::Restore(arguments) => backup::restore(&common, &arguments),
+        Command::Configuration(arguments) => configuration::run(&arguments),
         Command::Keys(arguments) => keys::run(&common, &arguments),
         Command::Credentials(arguments) => credentials::run(&common, &arguments),
         Command::Poll(arguments) => poll::run(&common, arguments).await,

@@ -50,7 +50,7 @@ const CODES: &[&str] = &[
     "plugin_invalid_response",
     "plugin_unavailable",
     "unsupported_connector_kind",
-    "stalled_checkpoint",
+    "invalid_invocation",
 ];
 
 type Labelled<M, const N: usize> = Family<[(&'static str, &'static str); N], M, fn() -> M>;
@@ -201,6 +201,15 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_readme_says_what_to_do_about_each_code() {
+        let readme = include_str!("../../../README.md");
+        let table = readme.split("Codes of a failed run:").nth(1).unwrap().split("## ").next().unwrap();
+        for code in CODES {
+            assert!(table.contains(&format!("`{code}`")), "{code}");
+        }
+    }
 
     #[test]
     fn counts_stand_in_the_text_and_made_up_codes_do_not() {

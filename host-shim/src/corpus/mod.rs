@@ -139,7 +139,7 @@ impl Service {
         let begun = std::time::Instant::now();
         let result = tokio::task::spawn_blocking(move || call(&*store)).await;
         let result = result.map_err(|e| StoreError::Engine(e.to_string())).flatten();
-        self.metrics.stored(!matches!(result, Err(StoreError::Engine(_))), begun.elapsed());
+        self.metrics.stored(!matches!(result, Err(StoreError::Engine(_) | StoreError::Damaged(_))), begun.elapsed());
         result
     }
 

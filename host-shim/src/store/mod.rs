@@ -37,6 +37,12 @@ pub enum StoreError {
         /// Schema of the program.
         known: i64,
     },
+    /// A page of the file is not what was written there.
+    #[error("the store is damaged: {0}; stop the service and restore a backup")]
+    Damaged(String),
+    /// A file stands where one would be written.
+    #[error("{0} exists already; it is not overwritten")]
+    Taken(String),
     /// The engine of the store failed.
     #[error("the store failed: {0}")]
     Engine(String),

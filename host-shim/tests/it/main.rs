@@ -27,4 +27,5 @@ mod quivr;
 mod rest;
 mod service;
 mod support;
+mod upkeep;
 mod way_out;

@@ -18,6 +18,8 @@ pub struct Program {
     pub caller: Caller,
     /// What it printed before it listened.
     pub printed: Vec<String>,
+    /// Its data and its configuration.
+    pub folder: PathBuf,
 }
 
 impl Drop for Program {
@@ -64,7 +66,7 @@ impl Program {
         // Somebody must read the rest, or the program would wait for it.
         std::thread::spawn(move || lines.for_each(drop));
         let shown = printed.iter().find_map(|l| l.strip_prefix("API key, shown this once: ")).unwrap_or(key);
-        Self { caller: Caller { address, key: shown.to_owned() }, child, printed }
+        Self { caller: Caller { address, key: shown.to_owned() }, child, printed, folder: folder.to_owned() }
     }
 
     /// Ends it without a word, as a power cut would.

@@ -23,10 +23,10 @@ use serde_json::{Value, json};
 use crate::support::{PROGRAM, cache, client, pin};
 
 /// 2026-09-28T12:00:00Z.
-const START: i64 = 1_790_596_800_000;
+pub const START: i64 = 1_790_596_800_000;
 
 #[derive(Debug)]
-struct Held(AtomicI64);
+pub struct Held(pub AtomicI64);
 
 impl Clock for Held {
     fn now_ms(&self) -> i64 {
@@ -57,21 +57,21 @@ async fn pins(names: &[&str]) -> Pins {
     pins
 }
 
-struct World {
-    service: Arc<Service>,
-    store: Arc<Sqlite>,
-    clock: Arc<Held>,
-    folder: PathBuf,
+pub struct World {
+    pub service: Arc<Service>,
+    pub store: Arc<Sqlite>,
+    pub clock: Arc<Held>,
+    pub folder: PathBuf,
 }
 
 const SETTINGS: Settings = Settings { min_interval_seconds: 1, max_concurrent_runs: 4 };
 
 impl World {
-    async fn new(name: &str) -> Self {
+    pub async fn new(name: &str) -> Self {
         Self::with(name, pins(&["connector.rss.wasm"]).await).await
     }
 
-    async fn with(name: &str, pins: Pins) -> Self {
+    pub async fn with(name: &str, pins: Pins) -> Self {
         let folder = folder(name);
         let store = Arc::new(Sqlite::open(&folder).unwrap());
         let clock = Arc::new(Held(START.into()));
@@ -82,15 +82,15 @@ impl World {
         Self { service, store, clock, folder }
     }
 
-    fn add(&self, name: &str, url: &str) -> Instance {
+    pub fn add(&self, name: &str, url: &str) -> Instance {
         self.try_add(name, new(name, "rss", json!({"url": url}))).unwrap()
     }
 
-    fn try_add(&self, key: &str, new: NewInstance) -> Result<Instance, StoreError> {
+    pub fn try_add(&self, key: &str, new: NewInstance) -> Result<Instance, StoreError> {
         self.store.create_instance(new, &once(key), self.clock.now_ms()).map(|c| c.value)
     }
 
-    async fn poll(&self, instance: &Instance) -> RunSummary {
+    pub async fn poll(&self, instance: &Instance) -> RunSummary {
         self.clock.0.fetch_add(60_000, Ordering::SeqCst);
         self.service.poll_now(&instance.new.connector_id).await.unwrap()
     }
@@ -100,17 +100,7 @@ impl World {
     }
 
     fn records(&self) -> Vec<Record> {
-        let query = RecordQuery {
-            corpus_ids: vec!["c_1".into()],
-            order: RecordOrder::RecordId,
-            accepted_after: None,
-            accepted_before: None,
-            text: None,
-            metadata: Vec::new(),
-            after: None,
-            limit: 2_000,
-        };
-        self.store.records(&query).unwrap()
+        self.store.records(&all()).unwrap()
     }
 
     fn versions(&self, key: &str) -> Vec<Version> {
@@ -123,11 +113,29 @@ impl World {
     }
 }
 
-fn once(key: &str) -> Idempotency {
+fn all() -> RecordQuery {
+    RecordQuery {
+        corpus_ids: vec!["c_1".into()],
+        order: RecordOrder::RecordId,
+        accepted_after: None,
+        accepted_before: None,
+        text: None,
+        metadata: Vec::new(),
+        after: None,
+        limit: 2_000,
+    }
+}
+
+/// The records of the corpus that a word finds.
+pub fn search(text: &str) -> RecordQuery {
+    RecordQuery { text: Some(text.to_owned()), ..all() }
+}
+
+pub fn once(key: &str) -> Idempotency {
     Idempotency { scope: "test".into(), key: key.into(), request: Digest::of(key.as_bytes()).bytes() }
 }
 
-fn new(name: &str, kind: &str, config: Value) -> NewInstance {
+pub fn new(name: &str, kind: &str, config: Value) -> NewInstance {
     NewInstance {
         connector_id: format!("con_{name}"),
         corpus_id: "c_1".into(),
@@ -163,7 +171,7 @@ fn rss(items: &[(&str, &str)]) -> String {
     format!("<rss version=\"2.0\"><channel><title>T</title>{items}</channel></rss>")
 }
 
-async fn serving(items: &[(&str, &str)]) -> FakeFeedServer {
+pub async fn serving(items: &[(&str, &str)]) -> FakeFeedServer {
     let server = FakeFeedServer::start().await;
     server.serve("/feed", Route::new(rss(items), "application/rss+xml"));
     server

@@ -75,7 +75,7 @@ pub(super) fn create_one_of_many(t: &Transaction<'_>, new: &NewInstance, now: i6
     t.execute_batch("SAVEPOINT one")?;
     let made = insert(t, new, now).and_then(|()| rows::instance(t, &new.connector_id));
     match made {
-        Err(StoreError::Engine(_) | StoreError::LostClaim) => return made.map(Ok),
+        Err(StoreError::Engine(_) | StoreError::Damaged(_) | StoreError::LostClaim) => return made.map(Ok),
         Err(_) => t.execute_batch("ROLLBACK TO one; RELEASE one")?,
         Ok(_) => t.execute_batch("RELEASE one")?,
     }

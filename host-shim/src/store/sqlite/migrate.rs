@@ -19,15 +19,11 @@ const MIGRATIONS: &[Migration] = &[
 
 /// Brings a file to the newest schema, each step in a transaction of its own.
 pub(super) fn run(connection: &mut Connection) -> Result<()> {
-    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    schema_of(connection)?;
     for (number, migration) in (1_i64..).zip(MIGRATIONS) {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         // Asked inside: another process may have migrated meanwhile.
-        let found: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
-        if found > known {
-            return Err(StoreError::NewerSchema { found, known });
-        }
-        if number <= found {
+        if number <= schema_of(&transaction)? {
             continue;
         }
         transaction.execute_batch(migration.sql)?;
@@ -38,4 +34,14 @@ pub(super) fn run(connection: &mut Connection) -> Result<()> {
         transaction.commit()?;
     }
     Ok(())
+}
+
+/// The schema of a file.
+///
+/// # Errors
+/// Where a newer program wrote it.
+pub(super) fn schema_of(connection: &Connection) -> Result<i64> {
+    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if found > known { Err(StoreError::NewerSchema { found, known }) } else { Ok(found) }
 }

@@ -3,6 +3,7 @@
 //! Owns connections, migrations and the mapping of SQLite's errors. Every write is one immediate transaction with
 //! `synchronous=FULL`: what was acknowledged survives a killed process and a power cut.
 
+pub mod backup;
 mod changes;
 mod instances;
 mod migrate;
@@ -53,6 +54,11 @@ impl From<rusqlite::Error> for StoreError {
                 } else {
                     Self::Engine(text.clone())
                 }
+            }
+            rusqlite::Error::SqliteFailure(failure, _)
+                if matches!(failure.code, ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) =>
+            {
+                Self::Damaged(error.to_string())
             }
             _ => Self::Engine(error.to_string()),
         }
