@@ -34,7 +34,7 @@ async fn the_example_is_certified_and_polls() {
     let example = component("connector.lines.wasm");
     let own = fixtures().parent().unwrap().join("host-shim/guests/lines/fixtures");
     let server = FakeFeedServer::start().await;
-    let document = std::fs::read(own.join("three-lines.txt")).unwrap();
+    let document = fs::read(own.join("three-lines.txt")).unwrap();
     server.serve("/lines", Route::new(document, "text/plain"));
     let (url, checkpoint) = (server.url("/lines"), folder("lines").join("checkpoint"));
     let program = move |arguments: &[&str]| {

@@ -84,7 +84,7 @@ fn a_store_of_the_first_schema_is_brought_up_with_all_it_has() {
                '{}', 0, 8, 'con_1', 'run_1', 'connector.rss', '0.1.0', 'sha256:0');
              INSERT INTO change (at, type, corpus_id, resource_kind, resource_id, data)
              VALUES (5, 'connector.created', 'c_1', 'connector', 'con_1', '{}');
-             INSERT INTO api_key VALUES ('key_1', x'00', 3);
+             INSERT INTO api_key VALUES ('key_1', zeroblob(32), 3);
              PRAGMA user_version = 1;",
         )
         .unwrap();
@@ -158,7 +158,7 @@ async fn figures_count_what_happened_and_name_no_feed() {
     assert_eq!(value("host_shim_polls_total{outcome=\"failed\",code=\"gone\"}"), 1.0);
     assert_eq!(value("host_shim_polls_total{outcome=\"throttled\",code=\"rate_limited\"}"), 1.0);
     assert_eq!(value("host_shim_polls_total{outcome=\"failed\",code=\"address_not_allowed\"}"), 1.0);
-    assert_eq!(value("host_shim_items_total{change=\"new\"}"), 1.0);
+    assert_eq!(value("host_shim_items_total{what=\"new\"}"), 1.0);
     assert_eq!(value("host_shim_running"), 0.0);
     assert!(text.contains("host_shim_egress_refusals_total{rule=\"address\",range="), "{text}");
     for series in [
