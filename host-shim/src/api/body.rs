@@ -6,7 +6,8 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::response::IntoResponse;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
 
 use super::{Api, ApiError, MAX_LIMIT};
 use crate::engine::pin::Digest;
@@ -81,6 +82,22 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Api> for At<T> {
     }
 }
 
+/// A whole number as JSON has it: `60` and `60.0` are the same (JSON Schema 2020-12, section 6.1.1).
+pub(super) fn whole<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+    let number = serde_json::Number::deserialize(from)?;
+    let rounded = || number.as_f64().filter(|n| n.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(n));
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is whole and in range")]
+    let whole = number.as_u64().and_then(|n| u32::try_from(n).ok()).or_else(|| rounded().map(|n| n as u32));
+    whole.ok_or_else(|| D::Error::custom("a whole number of at most 4294967295 is expected"))
+}
+
+/// The same, where it may be absent or `null`.
+pub(super) fn whole_or_none<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
+    #[derive(Deserialize)]
+    struct Whole(#[serde(deserialize_with = "whole")] u32);
+    Ok(Option::<Whole>::deserialize(from)?.map(|w| w.0))
+}
+
 /// The number of entries that a list gives.
 pub(super) fn limit(given: Option<String>) -> Result<u32, ApiError> {
     match given.map(|text| text.parse::<u32>()) {
@@ -111,4 +128,33 @@ pub(super) fn once(scope: &str, key: &str, request: &serde_json::Value) -> Resul
         key: key.to_owned(),
         request: Digest::of(request.to_string().as_bytes()).bytes(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Deserialize)]
+    struct Both {
+        #[serde(deserialize_with = "whole")]
+        must: u32,
+        #[serde(default, deserialize_with = "whole_or_none")]
+        may: Option<u32>,
+    }
+
+    #[test]
+    fn a_whole_number_may_be_written_with_a_point() {
+        let read = |text: &str| serde_json::from_str::<Both>(text);
+        for (text, must, may) in [
+            ("{\"must\": 60}", 60, None),
+            ("{\"must\": 6e1, \"may\": null}", 60, None),
+            ("{\"must\": 4294967295, \"may\": 7.0}", u32::MAX, Some(7)),
+        ] {
+            let both = read(text).unwrap();
+            assert_eq!((both.must, both.may), (must, may));
+        }
+        for bad in ["60.5", "-1", "4294967296", "1e300", "\"60\"", "null", "true"] {
+            assert!(read(&format!("{{\"must\": {bad}}}")).is_err(), "{bad}");
+        }
+    }
 }

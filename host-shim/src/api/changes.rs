@@ -41,6 +41,9 @@ const CHECK_KEY_EVERY: u32 = 10;
 /// Time without an event after which a stream says that it lives.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
+/// The parameter with the place in the log.
+const CURSOR: &str = "cursor";
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct List {
@@ -59,12 +62,7 @@ fn scope(who: &Principal, corpus_id: Option<String>) -> (Option<Vec<String>>, St
 /// The number in a cursor; without one a reader begins with the oldest change that is kept.
 fn place(filter: &str, cursor: Option<&str>) -> Result<Option<i64>, ApiError> {
     cursor
-        .map(|c| {
-            cursor::read(filter, c)?.parse::<i64>().map_err(|_| {
-                let message = "cursor is not one that this log gave";
-                ApiError::invalid("invalid_cursor", Some("cursor".to_owned()), message)
-            })
-        })
+        .map(|c| cursor::read_in(CURSOR, filter, c)?.parse::<i64>().map_err(|_| cursor::invalid_in(CURSOR)))
         .transpose()
 }
 

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::auth::{Allowed, ConnectorsWrite};
-use super::body::{Body, once};
+use super::body::{Body, once, whole, whole_or_none};
 use super::connectors::show;
 use super::corpora::{check_name, check_visible};
 use super::{Api, ApiError};
@@ -88,13 +88,16 @@ pub(super) struct CredentialBody {
 #[derive(Deserialize, Clone, Copy)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Schedule {
+    #[serde(deserialize_with = "whole")]
     pub(super) interval_seconds: u32,
 }
 
 #[derive(Deserialize, Clone, Copy)]
 #[serde(deny_unknown_fields)]
 struct HealthPolicy {
+    #[serde(default, deserialize_with = "whole_or_none")]
     silent_after_seconds: Option<u32>,
+    #[serde(default, deserialize_with = "whole_or_none")]
     credential_warning_seconds: Option<u32>,
 }
 

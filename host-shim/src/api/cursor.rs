@@ -9,6 +9,9 @@ use crate::engine::pin::Digest;
 /// Longest cursor that is looked at.
 const MAX_CURSOR_BYTES: usize = 1_024;
 
+/// The parameter of lists.
+const PAGE: &str = "page_cursor";
+
 /// Makes a cursor for a place in a list with a filter.
 pub(super) fn write(filter: &str, place: &str) -> String {
     URL_SAFE_NO_PAD.encode(format!("{} {place}", tag(filter)))
@@ -16,12 +19,23 @@ pub(super) fn write(filter: &str, place: &str) -> String {
 
 /// What a cursor is answered that no list gave.
 pub(super) fn invalid() -> ApiError {
-    let message = "page_cursor is not one that this list gave";
-    ApiError::invalid("invalid_cursor", Some("page_cursor".to_owned()), message)
+    invalid_in(PAGE)
+}
+
+/// The same, where the parameter has another name.
+pub(super) fn invalid_in(parameter: &str) -> ApiError {
+    let message = format!("{parameter} is not one that this list gave");
+    ApiError::invalid("invalid_cursor", Some(parameter.to_owned()), message)
 }
 
 /// The place in a cursor.
 pub(super) fn read(filter: &str, cursor: &str) -> Result<String, ApiError> {
+    read_in(PAGE, filter, cursor)
+}
+
+/// The same, where the parameter has another name.
+pub(super) fn read_in(parameter: &str, filter: &str, cursor: &str) -> Result<String, ApiError> {
+    let invalid = || invalid_in(parameter);
     if cursor.len() > MAX_CURSOR_BYTES {
         return Err(invalid());
     }
@@ -29,7 +43,8 @@ pub(super) fn read(filter: &str, cursor: &str) -> Result<String, ApiError> {
     let text = String::from_utf8(bytes).map_err(|_| invalid())?;
     let (found, place) = text.split_once(' ').ok_or_else(invalid)?;
     if found != tag(filter) {
-        return Err(ApiError::conflict("cursor_scope_changed", "page_cursor belongs to another filter; start again"));
+        let message = format!("{parameter} belongs to another filter; start again");
+        return Err(ApiError::conflict("cursor_scope_changed", message));
     }
     Ok(place.to_owned())
 }

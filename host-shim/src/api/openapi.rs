@@ -72,7 +72,12 @@ struct Call {
     answers: Vec<(&'static str, &'static str, Value)>,
     /// Statuses of refusals beside those that every call has.
     refusals: &'static [&'static str],
+    /// Calls that the answer leads to, and where it has what they need.
+    links: &'static [Link],
 }
+
+/// A call that an answer leads to: its identifier, and its parameters with their places in the answer.
+type Link = (&'static str, &'static [(&'static str, &'static str)]);
 
 impl Call {
     fn get(id: &'static str, tag: &'static str, scope: &'static [&'static str], schema: &str) -> Self {
@@ -85,6 +90,7 @@ impl Call {
             body: None,
             answers: vec![("200", "application/json", reference(schema))],
             refusals: &[],
+            links: &[],
         }
     }
 
@@ -118,6 +124,10 @@ impl Call {
         self
     }
 
+    fn links(self, links: &'static [Link]) -> Self {
+        Self { links, ..self }
+    }
+
     /// The answer has an entity tag.
     fn tagged(self) -> Self {
         let tag = json!({
@@ -134,6 +144,9 @@ impl Call {
             let mut answer = json!({"description": "Done.", "content": {kind: {"schema": schema}}});
             if is_tagged && let Some(answer) = answer.as_object_mut() {
                 answer.insert("headers".to_owned(), json!({"etag": {"schema": {"type": "string"}, "required": true}}));
+            }
+            if let Some(answer) = answer.as_object_mut().filter(|_| !self.links.is_empty()) {
+                answer.insert("links".to_owned(), self.links.iter().map(link).collect::<Map<_, _>>().into());
             }
             responses.insert(status.to_owned(), answer);
         }
@@ -161,6 +174,12 @@ impl Call {
     }
 }
 
+fn link((call, parameters): &Link) -> (String, Value) {
+    let parameters: Map<String, Value> =
+        parameters.iter().map(|(name, place)| ((*name).to_owned(), format!("$response.body#{place}").into())).collect();
+    ((*call).to_owned(), json!({"operationId": call, "parameters": parameters}))
+}
+
 fn id() -> Value {
     json!({"name": "id", "in": "path", "required": true, "schema": {"type": "string"}})
 }
@@ -178,10 +197,12 @@ fn corpus_id(is_required: bool) -> Value {
 }
 
 fn pages() -> [Value; 2] {
-    [
-        query("page_cursor", &json!({"type": "string"}), "next_page_cursor of the page before, with the same filter."),
-        limit(),
-    ]
+    [query("page_cursor", &cursor_form(), "next_page_cursor of the page before, with the same filter."), limit()]
+}
+
+/// What a cursor looks like; what is in it is the service's own.
+fn cursor_form() -> Value {
+    json!({"type": "string", "pattern": "^[A-Za-z0-9_-]{8,1024}$"})
 }
 
 fn limit() -> Value {
@@ -211,7 +232,9 @@ type Calls = Vec<(&'static str, Vec<(&'static str, Call)>)>;
 fn corpora() -> Calls {
     let list = Call::get("listCorpora", "corpora", &[], "CorpusPage").with(pages()).refused(LISTS);
     let create = Call::write("createCorpus", "corpora", ADMIN, "CorpusCreate", "Corpus").status("201");
-    let file = json!({"required": true, "content": {"text/x-opml": {"schema": {"type": "string"}}}});
+    // Whatever it is sent as: generated clients know octets, people know OPML.
+    let any = json!({"schema": {"type": "string"}});
+    let file = json!({"required": true, "content": {"text/x-opml": any, "application/octet-stream": any}});
     let interval = query(
         "interval_seconds",
         &json!({"type": "integer", "minimum": 1, "maximum": 86_400}),
@@ -247,11 +270,31 @@ fn corpora() -> Calls {
     ]
 }
 
+/// What can be asked of the connector that an answer is.
+const OF_CONNECTOR: &[Link] = &[
+    ("getConnector", &[("id", "/connector_id")]),
+    ("replaceCredential", &[("id", "/connector_id")]),
+    ("pauseConnector", &[("id", "/connector_id")]),
+    ("resumeConnector", &[("id", "/connector_id")]),
+    ("listRuns", &[("id", "/connector_id")]),
+    ("requestRun", &[("id", "/connector_id")]),
+    ("setSchedule", &[("id", "/connector_id")]),
+    ("disableConnector", &[("id", "/connector_id")]),
+];
+
+/// What can be asked of the first record of a list.
+const OF_RECORDS: &[Link] = &[
+    ("getRecord", &[("id", "/items/0/record_id")]),
+    ("listVersions", &[("id", "/items/0/record_id")]),
+    ("getVersion", &[("id", "/items/0/record_id"), ("version", "/items/0/current_version_id")]),
+];
+
 fn connectors() -> Calls {
     let once =
         |name, summary| Call::write(name, "connectors", WRITE, "Once", "Connector").with([id()]).summary(summary);
     let list = Call::get("listConnectors", "connectors", READ, "ConnectorPage").with([corpus_id(false)]).with(pages());
     let create = Call::write("createConnector", "connectors", WRITE, "ConnectorCreate", "Connector").status("201");
+    let create = create.links(OF_CONNECTOR);
     let runs = Call::get("listRuns", "connectors", READ, "RunPage").with([id()]).with(pages()).refused(LISTS);
     let run = Call::write("requestRun", "connectors", WRITE, "Once", "RunAt").with([id()]).status("202");
     let credential = Call::write("replaceCredential", "connectors", WRITE, "CredentialReplace", "Connector");
@@ -303,7 +346,11 @@ fn records() -> Calls {
     let order = json!({"type": "string", "enum": ["record_id", "accepted_at_desc"], "default": "record_id"});
     let list = Call::get("listRecords", "records", CONTENT, "RecordPage").with([
         corpus_id(false),
-        query("corpus_ids", &text, "1 to 16 corpora, joined by commas; either this or corpus_id is required."),
+        query(
+            "corpus_ids",
+            &json!({"type": "string", "minLength": 1}),
+            "1 to 16 corpora, joined by commas; either this or corpus_id is required.",
+        ),
         query("order", &order, "Order."),
         query("accepted_after", &instant, "Accepted at or after."),
         query("accepted_before", &instant, "Accepted before."),
@@ -328,7 +375,11 @@ fn records() -> Calls {
             "/v0/records",
             vec![(
                 "get",
-                list.with(pages()).tagged().refused(LISTS).summary("List and search records, withdrawn too."),
+                list.with(pages())
+                    .tagged()
+                    .links(OF_RECORDS)
+                    .refused(LISTS)
+                    .summary("List and search records, withdrawn too."),
             )],
         ),
         ("/v0/records/{id}", vec![("get", get.summary("One record."))]),
@@ -340,7 +391,7 @@ fn records() -> Calls {
 fn changes() -> Calls {
     let cursor = || {
         let about = "next_cursor of the page before; without it the oldest change that is kept (seven days).";
-        query("cursor", &json!({"type": "string"}), about)
+        query("cursor", &cursor_form(), about)
     };
     let refusals: &[&str] = &["404", "409", "410", "422"];
     let list = Call::get("listChanges", "changes", CHANGES, "ChangePage").with([corpus_id(false), cursor(), limit()]);
@@ -388,4 +439,35 @@ fn service() -> Calls {
             )],
         ),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_lead_to_calls_that_there_are_with_parameters_that_they_take() {
+        let document = document();
+        let mut calls = Vec::new();
+        for methods in document["paths"].as_object().unwrap().values() {
+            calls.extend(methods.as_object().unwrap().values());
+        }
+        let parameters = |id: &Value| -> Vec<&Value> {
+            let call = calls.iter().find(|c| c["operationId"] == *id).unwrap();
+            call["parameters"].as_array().unwrap().iter().map(|p| &p["name"]).collect()
+        };
+        let mut seen = 0;
+        for call in &calls {
+            for response in call["responses"].as_object().unwrap().values() {
+                for link in response["links"].as_object().into_iter().flat_map(|l| l.values()) {
+                    let known = parameters(&link["operationId"]);
+                    for name in link["parameters"].as_object().unwrap().keys() {
+                        assert!(known.contains(&&Value::from(name.as_str())), "{link}");
+                    }
+                    seen += 1;
+                }
+            }
+        }
+        assert_eq!(seen, OF_CONNECTOR.len() + OF_RECORDS.len());
+    }
 }

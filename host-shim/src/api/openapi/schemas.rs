@@ -68,7 +68,10 @@ pub(super) fn all() -> Value {
 type Named = Vec<(&'static str, Value)>;
 
 fn name() -> Value {
-    json!({"type": "string", "minLength": 1, "maxLength": MAX_NAME_CHARS, "description": "One line, not blank."})
+    let pattern =
+        "^[^\\u0000-\\u001f\\u007f-\\u009f]*[^\\s\\u0000-\\u001f\\u007f-\\u009f][^\\u0000-\\u001f\\u007f-\\u009f]*$";
+    json!({"type": "string", "minLength": 1, "maxLength": MAX_NAME_CHARS, "pattern": pattern,
+        "description": "One line, not blank."})
 }
 
 fn idempotency_key() -> Value {
@@ -161,9 +164,9 @@ fn connector() -> Named {
                 (
                     "source_namespace",
                     json!({"type": "string", "minLength": 1, "maxLength": MAX_NAMESPACE_BYTES,
-                        "description": "Bytes of UTF-8 are counted."}),
+                        "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]+$", "description": "Bytes of UTF-8 are counted."}),
                 ),
-                ("kind", text()),
+                ("kind", json!({"type": "string", "pattern": "^[a-z][a-z0-9_]{0,31}$"})),
                 ("config", json!({"type": "object", "description": "As the kind's config_schema says."})),
                 ("schedule?", nullable(reference("Schedule"))),
                 ("health_policy?", nullable(reference("HealthPolicy"))),
