@@ -65,7 +65,7 @@ fn pin(name: &str, configuration: &Value) -> Result<Pin, Failure> {
 }
 
 async fn start(folder: &Path) -> Result<Server, Failure> {
-    let text = "listen = \"127.0.0.1:0\"\ndata_dir = \"data\"\n[schedule]\nmin_interval_seconds = 1\n";
+    let text = "listen = \"127.0.0.1:0\"\ndata_dir = \"data\"\n[schedule]\nmin_interval_seconds = 1\nhost_gap_ms = 0\n";
     let (mut config, _) = config::read(text, folder, "host-shim-demo (nobody@example.org)")?;
     config.plugins =
         vec![pin("connector.rss.wasm", &json!({"allow_private_addresses": true}))?, pin("hostile.wasm", &json!({}))?];

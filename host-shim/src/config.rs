@@ -6,11 +6,15 @@
 pub mod reference;
 
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::corpus::hosts::Manners;
 use crate::egress::rules::Rules;
+use crate::egress::turns::{Politeness, REQUESTS_PER_HOST};
 use crate::engine::pin::{Digest, Pin};
 use crate::engine::runtime::MAX_CALLS;
 
@@ -22,6 +26,12 @@ const MIN_INTERVAL: u32 = 30;
 
 /// Runs at once where the file does not say.
 const CONCURRENT_RUNS: u32 = 8;
+
+/// Milliseconds between two requests to one host where the file does not say.
+const HOST_GAP_MS: u32 = 2_000;
+
+/// The longest of each declared wait that counts where the file does not say: an hour, as Quivr's plugin has it.
+const MAX_PACE_SECONDS: u32 = 3_600;
 
 /// Where the API listens where the file does not say: loopback only.
 const LISTEN: &str = "127.0.0.1:8700";
@@ -63,6 +73,9 @@ struct File {
 struct ScheduleTable {
     min_interval_seconds: Option<u32>,
     max_concurrent_runs: Option<u32>,
+    requests_per_host: Option<u32>,
+    host_gap_ms: Option<u32>,
+    max_pace_seconds: Option<u32>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -95,8 +108,40 @@ pub struct Config {
     pub min_interval_seconds: u32,
     /// Runs at once.
     pub max_concurrent_runs: u32,
+    /// Requests at a time to one host.
+    pub requests_per_host: u32,
+    /// Milliseconds between two requests to one host.
+    pub host_gap_ms: u32,
+    /// The longest of each wait that a source declares that counts.
+    pub max_pace_seconds: u32,
     /// Pins; none means the component beside the program.
     pub plugins: Vec<Pin>,
+}
+
+impl Config {
+    /// How each request spares its host.
+    #[must_use]
+    pub fn politeness(&self) -> Politeness {
+        Politeness { at_once: self.requests_per_host, gap: Duration::from_millis(u64::from(self.host_gap_ms)) }
+    }
+
+    /// The same for the schedule.
+    #[must_use]
+    pub fn manners(&self) -> Manners {
+        Manners { at_once: self.requests_per_host, gap_ms: i64::from(self.host_gap_ms) }
+    }
+}
+
+/// A number of the schedule, or its default.
+fn ranged(
+    key: &'static str,
+    given: Option<u32>,
+    default: u32,
+    range: RangeInclusive<u32>,
+    why: &'static str,
+) -> Result<u32, ConfigError> {
+    let value = given.unwrap_or(default);
+    if range.contains(&value) { Ok(value) } else { Err(ConfigError::Value { key, value: value.to_string(), why }) }
 }
 
 /// Reads a configuration. `base` is the folder that relative paths start from. Warnings name what was clamped.
@@ -110,11 +155,25 @@ pub fn read(text: &str, base: &Path, user_agent: &str) -> Result<(Config, Vec<St
     let address = |key: &'static str, value: &str, why: &'static str| {
         value.parse::<SocketAddr>().map_err(|_| ConfigError::Value { key, value: value.to_owned(), why })
     };
-    let min_interval_seconds = file.schedule.min_interval_seconds.unwrap_or(MIN_INTERVAL);
-    if !(1..=86_400).contains(&min_interval_seconds) {
-        let value = min_interval_seconds.to_string();
-        return Err(ConfigError::Value { key: "schedule.min_interval_seconds", value, why: "1 to 86400 seconds" });
-    }
+    let schedule = &file.schedule;
+    let min_interval_seconds = ranged(
+        "schedule.min_interval_seconds",
+        schedule.min_interval_seconds,
+        MIN_INTERVAL,
+        1..=86_400,
+        "1 to 86400 seconds",
+    )?;
+    let requests_per_host =
+        ranged("schedule.requests_per_host", schedule.requests_per_host, REQUESTS_PER_HOST, 1..=MAX_CALLS, "1 to 32")?;
+    let host_gap_ms =
+        ranged("schedule.host_gap_ms", schedule.host_gap_ms, HOST_GAP_MS, 0..=600_000, "0 to 600000 milliseconds")?;
+    let max_pace_seconds = ranged(
+        "schedule.max_pace_seconds",
+        schedule.max_pace_seconds,
+        MAX_PACE_SECONDS,
+        0..=604_800,
+        "0 to 604800 seconds",
+    )?;
     let wanted = file.schedule.max_concurrent_runs.unwrap_or(CONCURRENT_RUNS);
     let max_concurrent_runs = wanted.clamp(1, MAX_CALLS);
     if wanted != max_concurrent_runs {
@@ -141,6 +200,9 @@ pub fn read(text: &str, base: &Path, user_agent: &str) -> Result<(Config, Vec<St
             old_credential_key_files: file.old_credential_key_files.iter().map(|path| base.join(path)).collect(),
             min_interval_seconds,
             max_concurrent_runs,
+            requests_per_host,
+            host_gap_ms,
+            max_pace_seconds,
             plugins: file.plugins.into_iter().map(|p| pin(p, base)).collect::<Result<_, _>>()?,
         },
         warnings,
@@ -180,6 +242,7 @@ mod tests {
         let (config, _) = config("").unwrap();
         assert_eq!(config.listen.to_string(), "127.0.0.1:8700");
         assert_eq!((config.min_interval_seconds, config.max_concurrent_runs), (30, 8));
+        assert_eq!((config.requests_per_host, config.host_gap_ms, config.max_pace_seconds), (2, 2_000, 3_600));
         assert_eq!(config.data_dir, Path::new("/etc/host-shim/data"));
     }
 
@@ -189,6 +252,9 @@ mod tests {
             ("colour = 1", "colour"),
             ("[schedule]\nfloor = 1", "floor"),
             ("[schedule]\nmin_interval_seconds = 0", "1 to 86400"),
+            ("[schedule]\nrequests_per_host = 0", "1 to 32"),
+            ("[schedule]\nhost_gap_ms = 600001", "600000"),
+            ("[schedule]\nmax_pace_seconds = 700000", "604800"),
             ("[schedule]\nmin_interval_seconds = \"x\"", "line 2"),
             ("listen = \"everywhere\"", "everywhere"),
             ("user_agent = \"  \"", "contact"),

@@ -207,14 +207,18 @@ async fn service(
     }
     let dns = if config.dns_servers.is_empty() { Dns::system()? } else { Dns::servers(&config.dns_servers)? };
     let client = Client::new(Arc::new(dns), Tls::new(&authorities(&config.tls_authorities)?)?, &config.user_agent)?;
-    let settings =
-        Settings { min_interval_seconds: config.min_interval_seconds, max_concurrent_runs: config.max_concurrent_runs };
+    let client = client.with_politeness(config.politeness());
+    let settings = Settings {
+        min_interval_seconds: config.min_interval_seconds,
+        max_concurrent_runs: config.max_concurrent_runs,
+        manners: config.manners(),
+        max_pace_seconds: config.max_pace_seconds,
+    };
     let service = Service::new(store, pins, client, Arc::new(System), settings, vault(config)?);
-    let now = service.now_ms();
-    let abandoned = service.store(move |store| store.recover(now)).await?;
+    let abandoned = service.recover().await?;
     if abandoned > 0 {
         warnings
-            .push(format!("{abandoned} runs were cut off by the last stop; they start again from their checkpoints"));
+            .push(format!("{abandoned} runs were cut off by the last stop; they go on from their checkpoints an interval after they began"));
     }
     Ok(service)
 }

@@ -1,7 +1,7 @@
 //! The checkpoint: what one page tells the next.
 //!
-//! Owns its JSON form, which is that of Quivr's plugin (members in a fixed order, empty ones left out) with two
-//! members of our own behind theirs, `reader` and `identity`. They ignore members they do not know, and a checkpoint without
+//! Owns its JSON form, which is that of Quivr's plugin (members in a fixed order, empty ones left out) with
+//! members of our own behind theirs: `reader`, `address` and `identity`. They ignore members they do not know, and a checkpoint without
 //! `reader` is theirs: it is adopted at the first document.
 
 use serde::Deserialize;
@@ -51,6 +51,8 @@ pub struct Checkpoint {
     pub seen: Vec<Seen>,
     /// Which reader wrote it; empty for Quivr's plugin.
     reader: String,
+    /// The address that gave the validators, where it is not the configured one.
+    pub address: String,
     /// How keys are made, where the feed breaks the rules.
     pub identity: State,
 }
@@ -112,6 +114,7 @@ impl Checkpoint {
             out.put("}");
         });
         json.text_unless_empty("reader", &self.reader);
+        json.text_unless_empty("address", &self.address);
         let identity = self.identity.write();
         if !identity.is_empty() {
             json.raw("identity", &identity);

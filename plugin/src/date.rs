@@ -166,6 +166,13 @@ pub fn parse(written: &str) -> Option<i64> {
     read(written).map(|date| date.seconds)
 }
 
+/// Whether a header field's text is a date that a server will understand when it comes back: words and a time of day, as
+/// in each of the three forms (RFC 9110, section 5.6.7) and in those that differ from them in the zone alone.
+#[must_use]
+pub fn is_http_date(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.contains(':') && parse(text).is_some()
+}
+
 /// The same, with what had to be guessed.
 #[must_use]
 pub fn read(written: &str) -> Option<Date> {
@@ -568,6 +575,23 @@ mod tests {
     use super::*;
 
     /// Expected values by the calendar: `date -u -d '2026-09-02 07:15:00' +%s` is 1788333300.
+    #[test]
+    fn only_a_date_in_words_goes_back_to_a_server() {
+        for date in [
+            "Sun, 31 May 2026 23:59:59 GMT",
+            "Sunday, 31-May-26 23:59:59 GMT",
+            "Sun May 31 23:59:59 2026",
+            "Sun, 31 May 2026 23:59:59 +0000",
+        ] {
+            assert!(is_http_date(date), "{date}");
+        }
+        for none in
+            ["2026-06-01 10:00", "2026-06-01T10:00:00Z", "1780272000", "yesterday", "Sun, 31 May 2026", "", "\"v1\""]
+        {
+            assert!(!is_http_date(none), "{none}");
+        }
+    }
+
     #[test]
     fn dates_are_read_in_every_written_form() {
         let at = "2026-09-02T07:15:00Z";

@@ -74,6 +74,11 @@ pub fn fetch(http: &mut dyn Http, invocation: &Invocation) -> Result<Page, Failu
     let conditional = !checkpoint.partial && !invocation.unconditional;
     let request = request(&call.config, conditional.then_some(&checkpoint), invocation.has_credential);
     let mut response = http.send(&request).map_err(|e| status::no_response(&e))?;
+    if response.status == 304 && !is_from(&checkpoint, &call.config, &response.final_url) {
+        // Another server than the one that gave the validators cannot know what they stand for.
+        let request = self::request(&call.config, None, invocation.has_credential);
+        response = http.send(&request).map_err(|e| status::no_response(&e))?;
+    }
     let outcome = status::outcome(&response, call.now)?;
     let repeats = response.unchanged && !checkpoint.partial && !checkpoint.is_foreign();
     if outcome == Outcome::NotModified || repeats {
@@ -119,7 +124,9 @@ fn request(config: &Config, validators: Option<&Checkpoint>, authenticate: bool)
     if let Some(checkpoint) = validators {
         // Both validators, byte for byte as they came (RFC 9110, section 13.1).
         for (name, value) in [("If-None-Match", &checkpoint.etag), ("If-Modified-Since", &checkpoint.last_modified)] {
-            if !value.is_empty() {
+            // A Last-Modified that is no date is kept, but a server could only misread it (section 13.1.3).
+            let is_sent = name == "If-None-Match" || date::is_http_date(value);
+            if !value.is_empty() && is_sent {
                 headers.push(Header { name: name.to_owned(), value: value.as_bytes().to_vec() });
             }
         }
@@ -137,6 +144,30 @@ fn not_before(ttl_seconds: u64, call: &Call) -> String {
     format!("{}{}Z", whole.trim_end_matches('Z'), call.fraction)
 }
 
+/// Whether an address is the one that gave the validators.
+fn is_from(checkpoint: &Checkpoint, config: &Config, address: &str) -> bool {
+    let known = if checkpoint.address.is_empty() { &config.url } else { &checkpoint.address };
+    is_same(known, address)
+}
+
+/// Whether two texts are one address, a fragment apart.
+fn is_same(a: &str, b: &str) -> bool {
+    let plain = |text: &str| {
+        let mut url = Url::parse(text).ok()?;
+        url.set_fragment(None);
+        Some(url)
+    };
+    a == b || plain(a).is_some_and(|url| Some(url) == plain(b))
+}
+
+/// Keeps the validators of a response as they came, and with them the address that gave them.
+fn keep_validators(checkpoint: &mut Checkpoint, config: &Config, response: &HttpResponse) {
+    checkpoint.etag = validator(response, "etag");
+    checkpoint.last_modified = validator(response, "last-modified");
+    let is_elsewhere = !is_same(&config.url, &response.final_url) && response.final_url.len() <= MAX_VALIDATOR_BYTES;
+    checkpoint.address = if is_elsewhere { response.final_url.clone() } else { String::new() };
+}
+
 fn validator(response: &HttpResponse, name: &str) -> String {
     response.header(name).filter(|v| v.len() <= MAX_VALIDATOR_BYTES).unwrap_or("").to_owned()
 }
@@ -144,8 +175,7 @@ fn validator(response: &HttpResponse, name: &str) -> String {
 /// The page of a 304, or of a body that was processed whole before.
 fn unchanged(mut checkpoint: Checkpoint, call: &Call, response: &HttpResponse, outcome: Outcome) -> Page {
     if outcome == Outcome::Document {
-        checkpoint.etag = validator(response, "etag");
-        checkpoint.last_modified = validator(response, "last-modified");
+        keep_validators(&mut checkpoint, &call.config, response);
     }
     checkpoint.not_before = not_before(checkpoint.ttl_seconds, call);
     Page {
@@ -192,10 +222,10 @@ fn changes(
         // The next page reads the whole document again, so it must not be answered with 304.
         checkpoint.etag.clear();
         checkpoint.last_modified.clear();
+        checkpoint.address.clear();
         checkpoint.not_before.clear();
     } else {
-        checkpoint.etag = validator(response, "etag");
-        checkpoint.last_modified = validator(response, "last-modified");
+        keep_validators(&mut checkpoint, &call.config, response);
         checkpoint.ttl_seconds = feed.pace.ttl_minutes.map_or(0, |m| m.saturating_mul(60));
         checkpoint.not_before = not_before(checkpoint.ttl_seconds, call);
     }

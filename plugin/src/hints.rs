@@ -49,9 +49,18 @@ pub fn retry_after(response: &HttpResponse, now: i64) -> Option<u32> {
         // More digits than fit name a time beyond the bound anyway.
         value.parse::<u64>().unwrap_or(u64::MAX)
     } else {
-        u64::try_from(date::parse(value)? - now).ok()?
+        wait_until(date::parse(value)?, now, response.header("date").and_then(date::parse))?
     };
     (seconds > 0).then(|| u32::try_from(seconds.min(MAX_RETRY_AFTER_SECONDS)).unwrap_or(u32::MAX))
+}
+
+/// The wait until an instant by our clock and by the answer's own, whichever can be meant: with one clock wrong it is
+/// over for the other, or days away. The longer of two that can.
+fn wait_until(at: i64, now: i64, answered: Option<i64>) -> Option<u64> {
+    let waits = [Some(now), answered].into_iter().flatten().filter_map(|from| u64::try_from(at - from).ok());
+    let waits: Vec<u64> = waits.filter(|wait| *wait > 0).collect();
+    let plausible = waits.iter().copied().filter(|wait| *wait <= MAX_RETRY_AFTER_SECONDS).max();
+    plausible.or_else(|| waits.into_iter().min())
 }
 
 #[cfg(test)]
@@ -81,6 +90,16 @@ mod tests {
         ] {
             assert_eq!(retry_after(&with(&[("Retry-After", value)]), now), expected, "{value}");
         }
+        let dated =
+            with(&[("Date", "Sun, 20 Sep 2026 12:00:00 GMT"), ("Retry-After", "Sun, 20 Sep 2026 14:30:00 GMT")]);
+        assert_eq!(retry_after(&dated, now), Some(9_000));
+        let at = |text: &str| date::parse(text).unwrap();
+        // By our clock, where the other one is wrong; the longer one, where both may be right.
+        assert_eq!(retry_after(&dated, at("2026-09-20T14:00:00Z")), Some(9_000));
+        assert_eq!(retry_after(&dated, at("2026-09-20T11:00:00Z")), Some(12_600));
+        assert_eq!(wait_until(100, 10, Some(500)), Some(90));
+        assert_eq!(wait_until(1_000_000, 0, None), Some(1_000_000));
+        assert_eq!(wait_until(5, 10, Some(10)), None);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::Api;
 use crate::corpus::access::{Principal, Scope};
 use crate::corpus::clock::rfc3339;
+use crate::corpus::schedule::NEVER;
 use crate::store::model::{Instance, Run};
 
 /// An instance.
@@ -56,9 +57,9 @@ fn insert(object: &mut Value, name: &str, value: Option<impl Into<Value>>) {
     }
 }
 
-/// When it is polled next, and why then; `null` where it is not.
+/// When it is polled next, and why then; `null` where it is not: disabled, paused, or gone by its publisher's word.
 fn next_poll(instance: &Instance) -> Value {
-    if instance.disabled_at.is_some() || instance.paused_at.is_some() {
+    if instance.disabled_at.is_some() || instance.paused_at.is_some() || instance.next_run_at >= NEVER {
         return Value::Null;
     }
     json!({"at": rfc3339(instance.next_run_at), "because": instance.next_run_because})

@@ -4,7 +4,8 @@
 
 use std::fmt::Write as _;
 
-use super::{CONCURRENT_RUNS, LISTEN, MIN_INTERVAL};
+use super::{CONCURRENT_RUNS, HOST_GAP_MS, LISTEN, MAX_PACE_SECONDS, MIN_INTERVAL};
+use crate::egress::turns::REQUESTS_PER_HOST;
 use crate::engine::runtime::MAX_CALLS;
 
 /// Columns of a comment.
@@ -98,6 +99,24 @@ fn schedule() -> Table {
                 "The shortest interval between two polls of a feed, in seconds, 1 to 86400. Publishers ask for half an hour and more.",
             ),
             key("max_concurrent_runs", number(CONCURRENT_RUNS), format!("Runs at once, 1 to {MAX_CALLS}.")),
+            key(
+                "requests_per_host",
+                number(REQUESTS_PER_HOST),
+                format!("Requests at a time to one host, 1 to {MAX_CALLS}."),
+            ),
+            key(
+                "host_gap_ms",
+                number(HOST_GAP_MS),
+                "Milliseconds between two requests to one host, 0 to 600000. With the default a thousand feeds of one \
+                 host take half an hour, so none of them is polled more often.",
+            ),
+            key(
+                "max_pace_seconds",
+                number(MAX_PACE_SECONDS),
+                "The longest of each wait that a source declares (ttl, Cache-Control, Expires, the period of the \
+                 syndication module) that counts, in seconds, 0 to 604800. A wait that it asks for by Retry-After \
+                 always counts, up to a day.",
+            ),
         ],
     }
 }

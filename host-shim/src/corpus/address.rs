@@ -1,9 +1,11 @@
 //! Addresses of feeds as people hand them over, without I/O: which are the same, and what namespace one gives.
 
+use serde_json::Value;
 use url::Url;
 
 use crate::egress::url::normalise;
 use crate::engine::pin::Digest;
+use crate::store::model::NewInstance;
 
 /// Bytes of a source namespace (Quivr's bound).
 pub const MAX_NAMESPACE_BYTES: usize = 200;
@@ -34,6 +36,13 @@ pub fn namespace(url: &str) -> String {
     let hash: String = Digest::of(plain.as_bytes()).hex().chars().take(12).collect();
     let room = path.floor_char_boundary(MAX_NAMESPACE_BYTES - hash.len() - 1);
     format!("{}#{hash}", path.get(..room).unwrap_or(""))
+}
+
+/// The host that an instance's config names; its namespace where it names none, so that it has a queue of its own.
+#[must_use]
+pub fn host_of(new: &NewInstance) -> String {
+    let url = new.config.get("url").and_then(Value::as_str).and_then(|url| Url::parse(url).ok());
+    url.and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_else(|| format!("ns:{}", new.source_namespace))
 }
 
 #[cfg(test)]

@@ -7,14 +7,16 @@ pub mod access;
 pub mod address;
 pub mod clock;
 pub mod health;
+pub mod hosts;
 pub mod metrics;
+pub mod pace;
 pub mod pins;
 mod run;
 pub mod schedule;
 mod scheduler;
 pub mod vault;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, Semaphore, watch};
@@ -27,6 +29,7 @@ pub use run::RunSummary;
 
 use clock::Clock;
 use health::State;
+use hosts::{Hosts, Manners};
 use metrics::Metrics;
 use pins::Pins;
 use vault::Vault;
@@ -47,6 +50,10 @@ pub struct Settings {
     pub min_interval_seconds: u32,
     /// Runs at once.
     pub max_concurrent_runs: u32,
+    /// How hosts are spared.
+    pub manners: Manners,
+    /// The longest of each wait that a source declares that counts, in seconds.
+    pub max_pace_seconds: u32,
 }
 
 /// The service. Share it behind an [`Arc`].
@@ -60,6 +67,7 @@ pub struct Service {
     /// Something may be due, or a run ended.
     wake: Notify,
     ended: Notify,
+    hosts: Mutex<Hosts>,
     /// When the scheduler last looked, in milliseconds since 1970.
     looked_at: std::sync::atomic::AtomicI64,
     /// When old changes were last taken out.
@@ -100,6 +108,7 @@ impl Service {
             permits: Arc::new(Semaphore::new(settings.max_concurrent_runs as usize)),
             wake: Notify::new(),
             ended: Notify::new(),
+            hosts: Mutex::new(Hosts::new(settings.manners)),
             looked_at: now.into(),
             pruned_at: 0.into(),
             vault,
@@ -107,6 +116,24 @@ impl Service {
             changes: watch::Sender::new(0),
             stop: watch::Sender::new(false),
         })
+    }
+
+    /// Takes up what the last process left: see [`Store::recover`].
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub async fn recover(&self) -> Result<u32, StoreError> {
+        let now = self.now_ms();
+        let (abandoned, rests) = self.store(move |store| Ok((store.recover(now)?, store.rests(now)?))).await?;
+        let mut hosts = self.hosts();
+        for (host, until) in rests {
+            hosts.rest(&host, until);
+        }
+        Ok(abandoned)
+    }
+
+    fn hosts(&self) -> MutexGuard<'_, Hosts> {
+        self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The components.
@@ -194,13 +221,12 @@ impl Service {
     /// Where there is no such instance.
     pub async fn request_run(&self, connector_id: &str) -> Result<i64, StoreError> {
         let (id, now, floor) = (connector_id.to_owned(), self.now_ms(), self.settings.min_interval_seconds);
-        let at = self
-            .store(move |store| {
-                let instance = store.instance(&id)?;
-                let at = schedule::on_request(now, instance.last_run_at, floor, instance.not_before);
-                store.pull_in(&id, at, "requested").map(|due| due.max(now))
-            })
-            .await?;
+        let instance = self.store(move |store| store.instance(&id)).await?;
+        // A host that asked for rest gets it, whoever asks.
+        let rest = self.hosts().resting(&address::host_of(&instance.new), now).unwrap_or(0);
+        let at = schedule::on_request(now, instance.last_run_at, floor, instance.not_before.max(rest));
+        let id = instance.new.connector_id;
+        let at = self.store(move |store| store.pull_in(&id, at, "requested").map(|due| due.max(now))).await?;
         self.wake();
         Ok(at)
     }

@@ -2,17 +2,22 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use tracing::Instrument;
 
 use super::clock::rfc3339;
+use super::pace::{DAY_MS, Pace};
 use super::pins::Pinned;
-use super::{Service, health, schedule};
+use super::schedule::{Ended, MAX_NAMED_MS, Next, Rules, UNNAMED_LIMIT_MS};
+use super::{Service, health, pace, schedule};
+use crate::egress::client::Resting;
 use crate::egress::credential::Credential;
+use crate::egress::error as egress;
 use crate::egress::url::for_log;
 use crate::engine::answer::{Class, Page};
 use crate::engine::pin::Digest;
 use crate::engine::plugin::Invocation;
-use crate::runner::network::{Network, Report};
+use crate::runner::network::{Moved, Network, Report};
 use crate::runner::{RunError, Session};
 use crate::store::StoreError;
 use crate::store::model::{Claim, LastError, Outcome, PageCommit, PageOutcome, Producer, RunEnd, RunFigures, SawMoved};
@@ -32,8 +37,11 @@ pub struct RunSummary {
     pub brought: PageOutcome,
 }
 
-/// Milliseconds of a day.
-const DAY_MS: i64 = 24 * 3_600 * 1_000;
+/// Time of nothing but 304 after which a whole document is asked for once: some servers say it whatever they have.
+const UNPROVEN_AFTER_MS: i64 = 7 * DAY_MS;
+
+/// Days on which a permanent redirect must be seen before its target is asked directly: a maintenance page lasts hours.
+const MOVED_DAYS: u32 = 3;
 
 impl Service {
     /// Runs a claimed instance to its end and tells its health.
@@ -45,7 +53,7 @@ impl Service {
             throttled: false,
             brought: PageOutcome::default(),
         };
-        self.metrics.began(claim.started_at - claim.instance.next_run_at);
+        self.metrics.began(claim.started_at - claim.instance.due_at);
         let span = self.span(&claim);
         let driven = self.drive(&claim, &mut summary).instrument(span.clone()).await;
         if let Err(error) = driven {
@@ -100,7 +108,7 @@ impl Service {
         }
     }
 
-    async fn drive(&self, claim: &Claim, summary: &mut RunSummary) -> Result<(), StoreError> {
+    async fn drive(self: &Arc<Self>, claim: &Claim, summary: &mut RunSummary) -> Result<(), StoreError> {
         let Some(pinned) = self.pins.get(&claim.instance.new.kind).cloned() else {
             let error = LastError {
                 class: Class::Source.name().to_owned(),
@@ -119,7 +127,14 @@ impl Service {
             Err(error) => return self.fail(claim, summary, error, None, &Report::default(), None).await,
         };
         let call = Invocation { has_credential: credential.is_some(), ..self.invocation(claim) };
-        let network = Arc::new(Network::new(self.client.clone(), pinned.rules.clone(), credential, last_body));
+        let network = Network::new(self.client.clone(), pinned.rules.clone(), credential, last_body);
+        let service = Arc::clone(self);
+        let resting = Resting(Arc::new(move |host| service.hosts().resting(host, service.now_ms()).is_some()));
+        let network = network.leaving_alone(resting);
+        let network = Arc::new(match moved(claim) {
+            Some(moved) => network.moving(moved),
+            None => network,
+        });
         let result = self.pages(claim, summary, &pinned, &network, call).await;
         let report = network.report();
         let span = tracing::Span::current();
@@ -152,7 +167,7 @@ impl Service {
             let Some(next) = session.next().await else { break Ok(()) };
             match next {
                 Ok(page) if page.not_due => {
-                    break self.skip(claim, summary, pinned, &page, &network.report()).await;
+                    break self.skip(claim, summary, pinned, &network.report()).await;
                 }
                 Ok(page) => {
                     let over = session.is_over();
@@ -235,7 +250,7 @@ impl Service {
             page_in_run: 0,
             reads_today: if day == claim.started_at.div_euclid(DAY_MS) { reads } else { 0 },
             has_credential: false,
-            unconditional: false,
+            unconditional: instance.full_at.is_some_and(|at| claim.started_at - at > UNPROVEN_AFTER_MS),
         }
     }
 
@@ -249,13 +264,18 @@ impl Service {
         last: bool,
     ) -> Result<(), StoreError> {
         let now = self.now_ms();
-        let end = last.then(|| self.completed(claim, pinned, &page, report, now));
         let descriptor = pinned.plugin.descriptor();
         let read_a_document = page.diagnostics.as_object().is_some_and(|d| !d.is_empty());
-        let hints = serde_json::to_value(&page.hints).ok().filter(|h| h.as_object().is_some_and(|h| !h.is_empty()));
+        let hints = serde_json::to_value(&page.hints).unwrap_or_default();
+        let hints = pace::merged(claim.instance.hints.as_ref(), hints, read_a_document);
+        let end = last.then(|| {
+            let ended = if page.more { Ended::More } else { Ended::Done };
+            let next = schedule::next(&self.rules(claim), &Pace::of(Some(&hints)), claim.started_at, now, ended);
+            self.completed(pinned, page.more, report, now, next)
+        });
         let commit = PageCommit {
             items: page.items,
-            hints: hints.filter(|_| report.requests > 0),
+            hints: Some(hints).filter(|_| report.requests > 0),
             checkpoint: page.checkpoint,
             window: page.window,
             diagnostics: Some(page.diagnostics).filter(|_| read_a_document),
@@ -279,8 +299,19 @@ impl Service {
         Ok(())
     }
 
-    fn completed(&self, claim: &Claim, pinned: &Pinned, page: &Page, report: &Report, now: i64) -> RunEnd {
-        let next = schedule::next(claim.started_at, now, claim.instance.new.interval_seconds, None, page.more);
+    /// What an instance's schedule goes by. Whether the declared pace counts is a member of its config.
+    fn rules(&self, claim: &Claim) -> Rules {
+        let new = &claim.instance.new;
+        Rules {
+            interval_ms: i64::from(new.interval_seconds) * 1_000,
+            floor_ms: i64::from(self.settings.min_interval_seconds) * 1_000,
+            max_pace_ms: i64::from(self.settings.max_pace_seconds) * 1_000,
+            honors_pace: new.config.get("honor_ttl") != Some(&Value::Bool(false)),
+            spread: schedule::spread(&new.connector_id),
+        }
+    }
+
+    fn completed(&self, pinned: &Pinned, more: bool, report: &Report, now: i64, next: Next) -> RunEnd {
         let digest = pinned.plugin.digest();
         RunEnd {
             outcome: Outcome::Completed,
@@ -290,15 +321,19 @@ impl Service {
             next_run_because: next.because,
             not_before: next.not_before,
             // A body counts as processed whole when no page of it is left.
-            body: report.body.filter(|_| !page.more).map(|body| (body.bytes(), digest.bytes())),
+            body: report.body.filter(|_| !more).map(|body| (body.bytes(), digest.bytes())),
             figures: figures(report),
             at: now,
             plugin_digest: Some(digest.to_string()),
             throttled_by: None,
+            rest: None,
+            is_full: report.status == Some(200),
             moved: match (report.status, report.moved_to()) {
                 (None, _) => SawMoved::Nothing,
-                (Some(_), None) => SawMoved::No,
                 (Some(_), Some(url)) => SawMoved::To(url.to_owned()),
+                // Asked where it is now, and there it is.
+                (Some(_), None) if report.was_moved => SawMoved::Nothing,
+                (Some(_), None) => SawMoved::No,
             },
         }
     }
@@ -309,11 +344,17 @@ impl Service {
         claim: &Claim,
         summary: &mut RunSummary,
         pinned: &Pinned,
-        page: &Page,
         report: &Report,
     ) -> Result<(), StoreError> {
         let now = self.now_ms();
-        let end = RunEnd { outcome: Outcome::Skipped, body: None, ..self.completed(claim, pinned, page, report, now) };
+        let instance = &claim.instance;
+        // Back to where it stood before somebody asked: the pace counts from the last run that did something.
+        let since = instance.last_success_at.unwrap_or(claim.started_at);
+        let pace = Pace::of(instance.hints.as_ref());
+        let next = schedule::next(&self.rules(claim), &pace, since, now, Ended::Done);
+        let floor = claim.started_at + i64::from(self.settings.min_interval_seconds) * 1_000;
+        let next = Next { at: next.at.max(floor).max(instance.not_before), not_before: instance.not_before, ..next };
+        let end = RunEnd { outcome: Outcome::Skipped, body: None, ..self.completed(pinned, false, report, now, next) };
         summary.outcome = Some(Outcome::Skipped);
         let claim = claim.clone();
         self.store(move |store| store.end_run(&claim, &end)).await
@@ -329,15 +370,49 @@ impl Service {
         retry_after_seconds: Option<u32>,
     ) -> Result<(), StoreError> {
         let now = self.now_ms();
-        let interval = claim.instance.new.interval_seconds;
-        let next = schedule::next(claim.started_at, now, interval, retry_after_seconds, false);
-        let names_a_wait = retry_after_seconds.is_some() && matches!(report.status, Some(403 | 503));
-        let is_throttle = error.code == "rate_limited" || names_a_wait;
-        let throttled_by = report.host().filter(|_| is_throttle);
-        summary.throttled = throttled_by.is_some();
+        let turned_away = turned_away(&error, report);
+        let error = match &report.failure {
+            Some(egress::Failure::Resting(_)) => LastError {
+                class: Class::Transient.name().to_owned(),
+                code: "rate_limited".to_owned(),
+                message: "The host of the feed asked for fewer requests; nothing was sent, it is left alone for now"
+                    .to_owned(),
+                at: error.at,
+            },
+            _ => error,
+        };
+        let named_ms = retry_after_seconds
+            .map(|s| i64::from(s) * 1_000)
+            .max(report.retry_after.and_then(|d| i64::try_from(d.as_millis()).ok()));
+        let ended = if turned_away.is_some() {
+            Ended::Throttled { named_ms }
+        } else if report.failure.is_none() && report.status == Some(410) {
+            Ended::Gone
+        } else {
+            Ended::Failed { before: claim.instance.failures, named_ms }
+        };
+        let pace = Pace::of(claim.instance.hints.as_ref());
+        let mut next = schedule::next(&self.rules(claim), &pace, claim.started_at, now, ended);
+        let mut rest = None;
+        match &turned_away {
+            Some(TurnedAway::ByHost(host)) => {
+                let until = now + named_ms.map_or(UNNAMED_LIMIT_MS, |ms| ms.min(MAX_NAMED_MS));
+                self.hosts().rest(host, until);
+                rest = Some((host.clone(), until));
+            }
+            // The host asked another feed's run for the wait, and that time is known.
+            Some(TurnedAway::Resting(host)) => {
+                let until = self.hosts().resting(host, now).unwrap_or(now);
+                let apart = next.at.saturating_sub(next.not_before).max(0);
+                next = Next { at: until + apart, because: "host_throttled", not_before: until };
+            }
+            None => {}
+        }
+        summary.throttled = turned_away.is_some();
         summary.outcome = Some(Outcome::Failed);
         summary.code = Some(error.code.clone());
         let digest = self.pins.get(&claim.instance.new.kind).map(|p| p.plugin.digest().to_string());
+        let forgets = report.was_moved && turned_away.is_none();
         let end = RunEnd {
             outcome: Outcome::Failed,
             error: Some(error),
@@ -349,12 +424,52 @@ impl Service {
             figures: figures(report),
             at: now,
             plugin_digest: digest,
-            throttled_by,
-            moved: SawMoved::Nothing,
+            throttled_by: turned_away.map(TurnedAway::host),
+            rest,
+            is_full: false,
+            // A target that fails is no better than the address itself.
+            moved: if forgets { SawMoved::No } else { SawMoved::Nothing },
         };
         let claim = claim.clone();
         self.store(move |store| store.end_run(&claim, &end)).await
     }
+}
+
+/// Who turned a run away.
+enum TurnedAway {
+    /// The host, just now.
+    ByHost(String),
+    /// The host, before; nothing was sent.
+    Resting(String),
+}
+
+impl TurnedAway {
+    fn host(self) -> String {
+        match self {
+            Self::ByHost(host) | Self::Resting(host) => host,
+        }
+    }
+}
+
+/// Being turned away is no failure of the feed: 429, and 503 or 403 that name a wait (RFC 6585, section 4; RFC 9110,
+/// section 10.2.3).
+fn turned_away(error: &LastError, report: &Report) -> Option<TurnedAway> {
+    match (&report.failure, report.status) {
+        (Some(egress::Failure::Resting(host)), _) => Some(TurnedAway::Resting(host.clone())),
+        (Some(_), _) => None,
+        (None, Some(429)) => report.host().map(TurnedAway::ByHost),
+        (None, Some(403 | 503)) if report.retry_after.is_some() => report.host().map(TurnedAway::ByHost),
+        // A component that knows another sign of it.
+        (None, _) if error.code == "rate_limited" => report.host().map(TurnedAway::ByHost),
+        (None, _) => None,
+    }
+}
+
+/// The permanent redirect that is relied on.
+fn moved(claim: &Claim) -> Option<Moved> {
+    let seen = claim.instance.moved.as_ref().filter(|moved| moved.days >= MOVED_DAYS)?;
+    let from = claim.instance.new.config.get("url")?.as_str()?;
+    Some(Moved { from: from.to_owned(), to: seen.to.clone() })
 }
 
 /// Whether a credential came after the last success: then it is checked before it is used.

@@ -9,8 +9,12 @@ use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 
+use super::address::host_of;
+use super::hosts::Turn;
+use super::schedule::spread;
 use super::{CHANGES_RETENTION_MS, LEASE, Service};
-use crate::store::model::Claim;
+use crate::store::model::{Admission, Claim};
+use crate::store::{Store, StoreError};
 
 /// The longest sleep between two looks: the clock may jump, and a second process may have written.
 const MAX_SLEEP: Duration = Duration::from_secs(1);
@@ -26,6 +30,12 @@ const PRUNE_EVERY_MS: i64 = 60_000;
 
 /// Changes that are taken out in one transaction, so that writers wait for some milliseconds only.
 const PRUNED_AT_ONCE: u32 = 10_000;
+
+/// A clock that went back by less is slewed, not set.
+const CLOCK_SLACK_MS: i64 = 60_000;
+
+/// Time over which the feeds of a host come back after its rest.
+const AFTER_REST_MS: f64 = 60_000.0;
 
 /// A scheduler that has not looked for so long is stuck.
 const STUCK: Duration = Duration::from_secs(30);
@@ -55,7 +65,7 @@ impl Service {
 
     /// Starts what is due and what there is room for; returns how long to sleep.
     async fn look(self: &Arc<Self>, running: &mut JoinSet<()>) -> Duration {
-        self.looked_at.store(self.now_ms(), Ordering::Relaxed);
+        self.mind_the_clock().await;
         let mut permits: Vec<OwnedSemaphorePermit> = Vec::new();
         while let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() {
             permits.push(permit);
@@ -66,7 +76,8 @@ impl Service {
         }
         let (now, room) = (self.now_ms(), u32::try_from(permits.len()).unwrap_or(u32::MAX));
         let lease = now + i64::try_from(LEASE.as_millis()).unwrap_or(0);
-        let claimed = self.store(move |store| store.claim_due(now, lease, room)).await;
+        let service = Arc::clone(self);
+        let claimed = self.store(move |store| service.claim_due(store, now, lease, room)).await;
         let claims = match claimed {
             Ok(claims) => claims,
             Err(error) => {
@@ -84,6 +95,48 @@ impl Service {
                 Duration::from_millis(u64::try_from(at - self.now_ms()).unwrap_or(0)).clamp(MIN_SLEEP, MAX_SLEEP)
             }
             _ => MAX_SLEEP,
+        }
+    }
+
+    /// Claims what is due and whose host has a turn; a turn is given back where the claim did not come about.
+    fn claim_due(&self, store: &dyn Store, now: i64, lease: i64, room: u32) -> Result<Vec<Claim>, StoreError> {
+        let mut taken = Vec::new();
+        let claimed = store.claim_due(now, lease, room, &mut |instance| {
+            let host = host_of(&instance.new);
+            match self.hosts().ask(&host, now) {
+                Turn::Now => {
+                    taken.push(host);
+                    Admission::Now
+                }
+                Turn::At(at) => Admission::Queued(at),
+                // Not all of a host's feeds in the first second after its rest.
+                Turn::Resting(until) => {
+                    let place = f64::midpoint(spread(&instance.new.connector_id), 1.0);
+                    #[expect(clippy::cast_possible_truncation, reason = "a part of a minute in milliseconds")]
+                    let later = (place * AFTER_REST_MS) as i64;
+                    Admission::Resting(until + later)
+                }
+            }
+        });
+        if claimed.is_err() {
+            taken.iter().for_each(|host| self.hosts().done(host));
+        }
+        claimed
+    }
+
+    /// Remembers the look; where the clock was set back since the last one, what a clock ahead wrote is mended.
+    async fn mind_the_clock(&self) {
+        let now = self.now_ms();
+        let before = self.looked_at.swap(now, Ordering::Relaxed);
+        if before - now < CLOCK_SLACK_MS {
+            return;
+        }
+        self.hosts().forget_rests();
+        match self.store(move |store| store.settle(now)).await {
+            Ok(count) => {
+                tracing::warn!(count, back_ms = before - now, "the clock was set back; times ahead are mended")
+            }
+            Err(error) => tracing::error!(%error, "the clock was set back; times ahead could not be mended"),
         }
     }
 
@@ -105,7 +158,9 @@ impl Service {
     fn start(self: &Arc<Self>, running: &mut JoinSet<()>, claim: Claim, permit: OwnedSemaphorePermit) {
         let service = Arc::clone(self);
         running.spawn(async move {
+            let host = host_of(&claim.instance.new);
             service.run(claim).await;
+            service.hosts().done(&host);
             drop(permit);
             service.wake();
         });

@@ -19,7 +19,7 @@ use super::error::{Failure, Stage};
 use super::redirect::{Chain, Next};
 use super::resolver::{self, Judged, Resolve};
 pub use super::rules::Rules;
-use super::turns::Turns;
+use super::turns::{Politeness, Turns};
 use super::url::{self, Target};
 
 /// Bytes of a decoded body: 10 MiB, as Quivr has it.
@@ -108,6 +108,18 @@ pub struct Request {
     pub max_body_bytes: Option<u64>,
     /// A tighter bound on time.
     pub timeout: Option<Duration>,
+    /// Says whether a host is to be left alone; asked before each hop.
+    pub resting: Option<Resting>,
+}
+
+/// Whether a host asked for rest.
+#[derive(Clone)]
+pub struct Resting(pub Arc<dyn Fn(&str) -> bool + Send + Sync>);
+
+impl std::fmt::Debug for Resting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Resting")
+    }
 }
 
 /// A redirect that was followed.
@@ -181,13 +193,19 @@ impl Client {
             .ok()
             .filter(|v| !v.is_empty())
             .ok_or_else(|| Failure::Header("user-agent".to_owned()))?;
-        Ok(Self { resolver, tls, user_agent: value, timings: Timings::DEFAULT, turns: Turns::default() })
+        Ok(Self { resolver, tls, user_agent: value, timings: Timings::DEFAULT, turns: Turns::new(Politeness::ALONE) })
     }
 
     /// The same client with other times.
     #[must_use]
     pub fn with_timings(self, timings: Timings) -> Self {
         Self { timings, ..self }
+    }
+
+    /// The same client, which spares hosts.
+    #[must_use]
+    pub fn with_politeness(self, politeness: Politeness) -> Self {
+        Self { turns: Turns::new(politeness), ..self }
     }
 
     /// The addresses of a target, judged under rules.
@@ -226,8 +244,13 @@ impl Client {
         let mut target = url::judge(&request.url, rules)?;
         let mut chain = Chain::new(target.url().clone());
         let mut hops = Vec::new();
+        let rested = |target: &Target| match &request.resting {
+            Some(Resting(ask)) if ask(target.host_text()) => Err(Failure::Resting(target.host_text().to_owned())),
+            _ => Ok(()),
+        };
+        rested(&target)?;
         let waited = Instant::now();
-        let mut turn = timeout(self.timings.turn, self.turns.at(target.host_text()))
+        let mut turn = timeout(self.timings.turn, self.turns.at(target.host_text(), false))
             .await
             .map_err(|_| Failure::Timeout(Stage::Turn))?;
         let waited = waited.elapsed();
@@ -260,8 +283,10 @@ impl Client {
                     let next = url::judge(&location, rules)?;
                     chain.follow(next.url())?;
                     hops.push(Hop { status: hop.status, url: target.url().to_string() });
+                    let follows_itself = next.host_text() == target.host_text();
                     target = next;
-                    turn = timeout_at(deadline, self.turns.at(target.host_text()))
+                    rested(&target)?;
+                    turn = timeout_at(deadline, self.turns.at(target.host_text(), follows_itself))
                         .await
                         .map_err(|_| Failure::Timeout(Stage::Turn))?;
                 }

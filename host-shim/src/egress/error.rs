@@ -148,6 +148,9 @@ pub enum Failure {
     /// A header field that the guest may not set, or that cannot be sent.
     #[error("header field {0} is the host's own or cannot be sent")]
     Header(String),
+    /// The host asked for rest; nothing was sent.
+    #[error("{0} asked for fewer requests; it is left alone for now and nothing was sent")]
+    Resting(String),
     /// A request beyond the bound of one run.
     #[error("more requests than one run may make")]
     TooManyRequests,
@@ -199,7 +202,7 @@ impl Failure {
             Self::Coding(CodingError::Unsupported) => Kind::UnsupportedEncoding,
             Self::Redirect(RedirectRefusal::TooMany | RedirectRefusal::Loop) => Kind::TooManyRedirects,
             Self::Redirect(RedirectRefusal::Insecure) => Kind::InsecureRedirect,
-            Self::Header(_) | Self::TooManyRequests => Kind::Other,
+            Self::Header(_) | Self::TooManyRequests | Self::Resting(_) => Kind::Other,
         }
     }
 }

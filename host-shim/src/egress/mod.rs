@@ -13,6 +13,6 @@ pub mod error;
 pub mod redirect;
 pub mod resolver;
 pub mod rules;
-mod turns;
+pub mod turns;
 pub mod url;
 mod zstd;

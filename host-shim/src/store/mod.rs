@@ -7,7 +7,7 @@ pub mod model;
 pub mod sqlite;
 
 use model::{
-    ApiKey, ChangePage, ChangeQuery, Claim, Corpus, Deposit, Idempotency, Instance, NewInstance, PageCommit,
+    Admission, ApiKey, ChangePage, ChangeQuery, Claim, Corpus, Deposit, Idempotency, Instance, NewInstance, PageCommit,
     PageOutcome, Record, RecordQuery, Run, RunEnd, Sealed, StoredSecret, Version,
 };
 
@@ -158,11 +158,18 @@ pub trait Store: Send + Sync {
     /// [`StoreError::NotFound`].
     fn pull_in(&self, connector_id: &str, at: i64, because: &str) -> Result<i64>;
 
-    /// Claims instances that are due, the longest due first, and begins a run of each.
+    /// Claims instances that are due, the longest due first, and begins a run of each that `admit` lets in; the others
+    /// are due when it says.
     ///
     /// # Errors
-    /// Where the store fails.
-    fn claim_due(&self, now: i64, lease_until: i64, limit: u32) -> Result<Vec<Claim>>;
+    /// Where the store fails; nothing is claimed then.
+    fn claim_due(
+        &self,
+        now: i64,
+        lease_until: i64,
+        limit: u32,
+        admit: &mut dyn FnMut(&Instance) -> Admission,
+    ) -> Result<Vec<Claim>>;
 
     /// Claims one instance, due or not; `None` while a run of it is in flight.
     ///
@@ -188,11 +195,24 @@ pub trait Store: Send + Sync {
     /// [`StoreError::LostClaim`].
     fn end_run(&self, claim: &Claim, end: &RunEnd) -> Result<()>;
 
-    /// Takes up what a process left that ended without a word: its runs are abandoned, its claims free.
+    /// Takes up what a process left that ended without a word: its runs are abandoned, its claims free. What was cut off
+    /// is due an interval after its start, and what is overdue is spread: a restart asks nobody earlier or all at once.
     ///
     /// # Errors
     /// Where the store fails.
     fn recover(&self, now: i64) -> Result<u32>;
+
+    /// Mends times that a clock ahead of this one wrote, so that no instance waits for a day that is years away.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    fn settle(&self, now: i64) -> Result<u32>;
+
+    /// The hosts that are left alone, until when.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    fn rests(&self, now: i64) -> Result<Vec<(String, i64)>>;
 
     /// Records that a state of health changed; false where it is the one that was told before.
     ///

@@ -130,6 +130,10 @@ pub struct Instance {
     pub next_run_at: i64,
     /// Why then.
     pub next_run_because: String,
+    /// When it was due before it had to wait for others of its host.
+    pub due_at: i64,
+    /// When a whole document was last read.
+    pub full_at: Option<i64>,
     /// The source is not asked before.
     pub not_before: i64,
     /// Start of the last run.
@@ -249,6 +253,17 @@ impl Outcome {
     }
 }
 
+/// What becomes of an instance that is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admission {
+    /// It runs.
+    Now,
+    /// It waits for others of its host, until then.
+    Queued(i64),
+    /// Its host is left alone, until then.
+    Resting(i64),
+}
+
 /// What a run saw of redirects that are meant to last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SawMoved {
@@ -285,6 +300,10 @@ pub struct RunEnd {
     pub plugin_digest: Option<String>,
     /// The host that turned the run away.
     pub throttled_by: Option<String>,
+    /// A host that is left alone, until when.
+    pub rest: Option<(String, i64)>,
+    /// A whole document was read.
+    pub is_full: bool,
     /// What it saw of permanent redirects.
     pub moved: SawMoved,
 }

@@ -21,6 +21,7 @@ mod fixtures;
 mod fuzz;
 mod hostile;
 mod operator;
+mod pace;
 mod pins;
 mod poll;
 mod quivr;

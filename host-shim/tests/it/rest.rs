@@ -35,7 +35,7 @@ pub fn prepared(name: &str) -> PathBuf {
     let digest = Digest::of(&std::fs::read(component("connector.rss.wasm")).unwrap()).hex();
     let config = format!(
         "data_dir = \"data\"\nlisten = \"127.0.0.1:0\"\nuser_agent = \"tests (nobody@example.org)\"\n\
-         [schedule]\nmin_interval_seconds = 1\n[[plugins]]\npath = {:?}\nsha256 = \"{digest}\"\n\
+         [schedule]\nmin_interval_seconds = 1\nhost_gap_ms = 0\nrequests_per_host = 8\n[[plugins]]\npath = {:?}\nsha256 = \"{digest}\"\n\
          [plugins.configuration]\nallow_private_addresses = true\n",
         component("connector.rss.wasm")
     );

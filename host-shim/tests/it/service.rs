@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use fake_feed_server::{FakeFeedServer, Route};
 use host_shim::corpus::clock::Clock;
+use host_shim::corpus::hosts::Manners;
 use host_shim::corpus::pins::Pins;
 use host_shim::corpus::{RunSummary, Service, Settings};
 use host_shim::engine::limits::Limits;
 use host_shim::engine::pin::{Digest, Pin};
 use host_shim::engine::runtime::Runtime;
 use host_shim::store::model::{
-    ChangeQuery, Corpus, Idempotency, Instance, NewInstance, Outcome, Record, RecordOrder, RecordQuery, RunEnd,
-    RunFigures, SawMoved, Version,
+    Admission, ChangeQuery, Corpus, Idempotency, Instance, NewInstance, Outcome, Record, RecordOrder, RecordQuery,
+    RunEnd, RunFigures, SawMoved, Version,
 };
 use host_shim::store::sqlite::{FILE, Sqlite};
 use host_shim::store::{Store, StoreError};
@@ -64,7 +65,13 @@ pub struct World {
     pub folder: PathBuf,
 }
 
-const SETTINGS: Settings = Settings { min_interval_seconds: 1, max_concurrent_runs: 4 };
+/// The fake server is one host, so a gap would make every test wait.
+pub const SETTINGS: Settings = Settings {
+    min_interval_seconds: 1,
+    max_concurrent_runs: 4,
+    manners: Manners { at_once: 32, gap_ms: 0 },
+    max_pace_seconds: 3_600,
+};
 
 impl World {
     pub async fn new(name: &str) -> Self {
@@ -95,7 +102,7 @@ impl World {
         self.service.poll_now(&instance.new.connector_id).await.unwrap()
     }
 
-    fn now(&self, instance: &Instance) -> Instance {
+    pub fn now(&self, instance: &Instance) -> Instance {
         self.store.instance(&instance.new.connector_id).unwrap()
     }
 
@@ -163,7 +170,7 @@ fn body(version: &Version) -> String {
     parts.iter().find(|p| p["key"] == "body").unwrap()["text"].as_str().unwrap().to_owned()
 }
 
-fn rss(items: &[(&str, &str)]) -> String {
+pub fn rss(items: &[(&str, &str)]) -> String {
     let items: String = items
         .iter()
         .map(|(g, t)| format!("<item><guid isPermaLink=\"false\">{g}</guid><description>{t}</description></item>"))
@@ -292,8 +299,12 @@ async fn failures_are_told_and_access_errors_last_until_a_success() {
         let now = world.now(&instance);
         assert_eq!(now.last_error.as_ref().map(|e| e.code.as_str()), kept, "{status}");
         assert_eq!((now.health.as_str(), now.throttled.is_some()), (state, true), "{status}");
-        assert_eq!(now.next_run_at, world.clock.now_ms() + if wait { 7_200_000 } else { 60_000 });
+        let waits = now.next_run_at - world.clock.now_ms();
+        // A tenth earlier or later, but never before a wait that was asked for.
+        let expected = if wait { 7_200_000..=7_920_000 } else { 54_000..=66_000 };
+        assert!(expected.contains(&waits), "{status}: {waits}");
         assert_eq!(now.next_run_because, if wait { "retry_after" } else { "interval" });
+        world.clock.0.fetch_add(waits, Ordering::SeqCst);
     }
     server.change("/feed", |r| r.status = None).unwrap();
     assert_eq!(world.poll(&instance).await.outcome, Some(Outcome::Completed));
@@ -391,6 +402,8 @@ fn ended(at: i64) -> RunEnd {
         at,
         plugin_digest: None,
         throttled_by: None,
+        rest: None,
+        is_full: false,
         moved: SawMoved::Nothing,
     }
 }
@@ -404,8 +417,8 @@ async fn the_longest_due_is_claimed_first_and_a_lost_claim_writes_nothing() {
     }
     let store = &world.store;
     assert_eq!(store.next_due(START).unwrap(), Some(START + 10));
-    assert!(store.claim_due(START, START + 100, 10).unwrap().is_empty());
-    let claims = store.claim_due(START + 40, START + 100, 2).unwrap();
+    assert!(store.claim_due(START, START + 100, 10, &mut |_| Admission::Now).unwrap().is_empty());
+    let claims = store.claim_due(START + 40, START + 100, 2, &mut |_| Admission::Now).unwrap();
     let names: Vec<_> = claims.iter().map(|c| c.instance.new.name.as_str()).collect();
     assert_eq!(names, ["a", "b"]);
     // What is claimed is nobody else's until the lease ends.
@@ -426,14 +439,17 @@ async fn the_longest_due_is_claimed_first_and_a_lost_claim_writes_nothing() {
 }
 
 #[tokio::test]
-async fn what_a_dead_process_left_is_taken_up_at_once() {
+async fn what_a_dead_process_left_goes_on_an_interval_after_its_start() {
     let world = World::new("recover").await;
     world.add("a", "http://x.example.org/");
-    let claim = world.store.claim_due(START, START + 300_000, 1).unwrap().remove(0);
+    let claim = world.store.claim_due(START, START + 300_000, 1, &mut |_| Admission::Now).unwrap().remove(0);
     assert_eq!(world.store.next_due(START + 1).unwrap(), None);
     assert_eq!(world.store.recover(START + 1).unwrap(), 1);
-    assert_eq!(world.store.next_due(START + 1).unwrap(), Some(START));
-    assert_eq!(world.store.claim_due(START + 1, START + 300_000, 1).unwrap()[0].fence, claim.fence + 2);
+    assert_eq!(world.store.next_due(START + 1).unwrap(), Some(START + 60_000));
+    let instance = world.store.instance("con_a").unwrap();
+    assert_eq!((instance.next_run_because.as_str(), instance.due_at), ("cut_off", START + 60_000));
+    let again = world.store.claim_due(START + 60_000, START + 300_000, 1, &mut |_| Admission::Now).unwrap();
+    assert_eq!(again[0].fence, claim.fence + 2);
 }
 
 #[tokio::test]

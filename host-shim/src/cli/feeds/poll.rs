@@ -23,6 +23,9 @@ const LOOK_AGAIN: Duration = Duration::from_millis(250);
 /// Runs that one look reads: one that was in flight, the one asked for, and room.
 const RUNS: &str = "5";
 
+/// The reason of a run that waits for its host's rest.
+const HOST: &str = "host_throttled";
+
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Arguments {
     /// Identifier, name or address of each.
@@ -43,9 +46,9 @@ enum Polled {
     Done { new: u64, changed: u64 },
     /// The component said that it is too early.
     Skipped,
-    /// The host of the feed turned it away.
+    /// The host of the feed turned it away, now or before.
     Throttled(String),
-    /// The source asked to be left alone until then, or the floor of intervals does.
+    /// The floor of intervals, or the source, leaves it for later.
     TooEarly(String),
     /// It failed, with this code.
     Failed(String),
@@ -69,8 +72,7 @@ impl Polled {
         match self {
             Self::Done { new, changed } => format!("{new} new, {changed} changed"),
             Self::Skipped => "the feed says that it is too early".to_owned(),
-            Self::Throttled(code) | Self::Failed(code) => code.clone(),
-            Self::TooEarly(at) => format!("not before {at}"),
+            Self::Throttled(why) | Self::TooEarly(why) | Self::Failed(why) => why.clone(),
             Self::Waiting => "no end was seen in time; `feeds show` tells later".to_owned(),
         }
     }
@@ -160,7 +162,10 @@ async fn one(operator: &Operator, id: &str, wait: Duration) -> Result<Polled, Cl
     let due = run_at.parse::<jiff::Timestamp>().unwrap_or_default();
     let early = due.duration_since(jiff::Timestamp::now());
     if early > jiff::SignedDuration::from_secs(1) {
-        return Ok(Polled::TooEarly(run_at));
+        let feed = operator.get(&feed_path(id)).await?;
+        let is_throttled = feed.pointer("/health/throttled").is_some() || text(&feed, "/next_poll/because") == HOST;
+        let wait = format!("not before {run_at}");
+        return Ok(if is_throttled { Polled::Throttled(wait) } else { Polled::TooEarly(wait) });
     }
     match operator.own() {
         Some(service) => {
@@ -190,6 +195,11 @@ async fn watch(operator: &Operator, id: &str, due: jiff::Timestamp, wait: Durati
             let number = |name: &str| run.get(name).and_then(Value::as_u64).unwrap_or(0);
             let code = run.pointer("/error/code").and_then(Value::as_str).map(str::to_owned);
             return Ok(of_run(text(&run, "/outcome"), code, throttled, (number("items_new"), number("items_changed"))));
+        }
+        // Its host may have asked for rest meanwhile.
+        let feed = operator.get(&feed_path(id)).await?;
+        if text(&feed, "/next_poll/because") == HOST {
+            return Ok(Polled::Throttled(format!("not before {}", text(&feed, "/next_poll/at"))));
         }
         tokio::time::sleep(LOOK_AGAIN).await;
     }

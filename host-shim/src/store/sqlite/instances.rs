@@ -1,11 +1,10 @@
-//! Writes about corpora, instances and claims.
+//! Writes about corpora and instances.
 
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use serde_json::{Value, json};
 
-use super::rows::{self, INSTANCE, read_instance};
-use crate::ids;
-use crate::store::model::{Claim, Corpus, Idempotency, Instance, NewInstance};
+use super::rows;
+use crate::store::model::{Corpus, Idempotency, Instance, NewInstance};
 use crate::store::{Created, Result, StoreError};
 
 pub(super) fn change(
@@ -95,8 +94,8 @@ fn insert(t: &Transaction<'_>, new: &NewInstance, now: i64) -> Result<()> {
     }
     t.execute(
         "INSERT INTO instance (connector_id, corpus_id, source_namespace, name, labels, kind, config, interval_seconds, \
-         silent_after_seconds, credential_warning_seconds, created_at, checkpoint, next_run_at, next_run_because, health) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?11, 'created', 'active')",
+         silent_after_seconds, credential_warning_seconds, created_at, checkpoint, next_run_at, due_at, next_run_because, health) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?11, ?11, 'created', 'active')",
         params![
             new.connector_id,
             new.corpus_id,
@@ -132,6 +131,10 @@ pub(super) fn set_paused(
         return Ok(instance);
     }
     remember(t, once, connector_id, now)?;
+    if !paused && instance.next_run_because == "gone" {
+        // Somebody knows better than the publisher's 410 of then.
+        pull_in(t, connector_id, now, "requested")?;
+    }
     if instance.paused_at.is_some() == paused {
         return Ok(instance);
     }
@@ -150,9 +153,12 @@ pub(super) fn set_interval(t: &Transaction<'_>, connector_id: &str, seconds: u32
     t.execute("UPDATE instance SET interval_seconds = ?2 WHERE seq = ?1", params![instance.seq, seconds])?;
     let soonest = instance.last_run_at.unwrap_or(now) + i64::from(seconds) * 1_000;
     let at = soonest.max(now).max(instance.not_before);
-    if seconds < before && at < instance.next_run_at && instance.next_run_because != "running" {
+    if seconds < before
+        && at < instance.next_run_at
+        && !matches!(instance.next_run_because.as_str(), "running" | "gone")
+    {
         t.execute(
-            "UPDATE instance SET next_run_at = ?2, next_run_because = 'interval' WHERE seq = ?1",
+            "UPDATE instance SET next_run_at = ?2, due_at = ?2, next_run_because = 'interval' WHERE seq = ?1",
             params![instance.seq, at],
         )?;
     }
@@ -185,61 +191,11 @@ pub(super) fn disable(t: &Transaction<'_>, connector_id: &str, now: i64) -> Resu
 
 pub(super) fn pull_in(t: &Transaction<'_>, connector_id: &str, at: i64, because: &str) -> Result<i64> {
     t.execute(
-        "UPDATE instance SET next_run_at = ?2, next_run_because = ?3 WHERE connector_id = ?1 \
+        "UPDATE instance SET next_run_at = ?2, due_at = ?2, next_run_because = ?3 WHERE connector_id = ?1 \
          AND (next_run_at > ?2 OR next_run_because = 'running')",
         params![connector_id, at, because],
     )?;
     rows::instance(t, connector_id).map(|i| i.next_run_at)
-}
-
-pub(super) fn claim_due(t: &Transaction<'_>, now: i64, lease_until: i64, limit: u32) -> Result<Vec<Claim>> {
-    let due: Vec<Instance> = t
-        .prepare_cached(&format!(
-            "SELECT {INSTANCE} FROM instance WHERE disabled_at IS NULL AND paused_at IS NULL AND next_run_at <= ?1 \
-             AND lease_until <= ?1 \
-             ORDER BY next_run_at, seq LIMIT ?2"
-        ))?
-        .query_map(params![now, limit], read_instance)?
-        .collect::<rusqlite::Result<_>>()?;
-    due.into_iter().map(|instance| begin(t, instance, now, lease_until)).collect()
-}
-
-pub(super) fn claim(t: &Transaction<'_>, connector_id: &str, now: i64, lease_until: i64) -> Result<Option<Claim>> {
-    let instance = rows::instance(t, connector_id)?;
-    let lease: i64 = t.query_row("SELECT lease_until FROM instance WHERE seq = ?1", [instance.seq], |r| r.get(0))?;
-    if instance.disabled_at.is_some() || instance.paused_at.is_some() || lease > now {
-        return Ok(None);
-    }
-    begin(t, instance, now, lease_until).map(Some)
-}
-
-type Digests = (Option<Vec<u8>>, Option<Vec<u8>>);
-
-fn begin(t: &Transaction<'_>, instance: Instance, now: i64, lease_until: i64) -> Result<Claim> {
-    t.prepare_cached("UPDATE instance SET lease_until = ?2, fence = fence + 1, last_run_at = ?3, next_run_because = 'running' WHERE seq = ?1")?
-        .execute(params![instance.seq, lease_until, now])?;
-    let (fence, checkpoint, (body, plugin)): (i64, Option<String>, Digests) = t
-        .prepare_cached("SELECT fence, checkpoint, body_digest, body_plugin FROM instance WHERE seq = ?1")?
-        .query_row([instance.seq], |r| Ok((r.get(0)?, r.get(1)?, (r.get(2)?, r.get(3)?))))?;
-    // A lease that ran out belongs to a run that nobody will end.
-    t.prepare_cached(
-        "UPDATE run SET outcome = 'abandoned', ended_at = ?2 WHERE instance = ?1 AND outcome = 'running'",
-    )?
-    .execute(params![instance.seq, now])?;
-    let run_id = ids::new("run", now);
-    t.prepare_cached(
-        "INSERT INTO run (run_id, instance, fence, started_at, outcome) VALUES (?1, ?2, ?3, ?4, 'running')",
-    )?
-    .execute(params![run_id, instance.seq, fence, now])?;
-    let digest = |bytes: Option<Vec<u8>>| bytes.and_then(|b| <[u8; 32]>::try_from(b).ok());
-    Ok(Claim { instance, run_id, fence, started_at: now, checkpoint, body: digest(body).zip(digest(plugin)) })
-}
-
-pub(super) fn recover(t: &Transaction<'_>, now: i64) -> Result<u32> {
-    t.execute("UPDATE instance SET lease_until = 0, fence = fence + 1 WHERE lease_until > 0", [])?;
-    let abandoned =
-        t.execute("UPDATE run SET outcome = 'abandoned', ended_at = ?1 WHERE outcome = 'running'", [now])?;
-    Ok(u32::try_from(abandoned).unwrap_or(u32::MAX))
 }
 
 pub(super) fn tell_health(t: &Transaction<'_>, connector_id: &str, health: &str, now: i64) -> Result<bool> {

@@ -15,6 +15,7 @@ struct Migration {
 const MIGRATIONS: &[Migration] = &[
     Migration { sql: include_str!("../migrations/0001_start.sql"), then: None },
     Migration { sql: include_str!("../migrations/0002_service.sql"), then: Some(search::index_all) },
+    Migration { sql: include_str!("../migrations/0003_pace.sql"), then: None },
 ];
 
 /// Brings a file to the newest schema, each step in a transaction of its own.

@@ -5,6 +5,7 @@
 
 pub mod backup;
 mod changes;
+mod claims;
 mod instances;
 mod migrate;
 mod pages;
@@ -20,7 +21,7 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
 use super::model::{
-    ApiKey, ChangePage, ChangeQuery, Claim, Corpus, Deposit, Idempotency, Instance, NewInstance, PageCommit,
+    Admission, ApiKey, ChangePage, ChangeQuery, Claim, Corpus, Deposit, Idempotency, Instance, NewInstance, PageCommit,
     PageOutcome, Record, RecordQuery, Run, RunEnd, Sealed, StoredSecret, Version,
 };
 use super::{Created, Result, Store, StoreError};
@@ -175,12 +176,18 @@ impl Store for Sqlite {
         self.write(|t| instances::pull_in(t, connector_id, at, because))
     }
 
-    fn claim_due(&self, now: i64, lease_until: i64, limit: u32) -> Result<Vec<Claim>> {
-        self.write(|t| instances::claim_due(t, now, lease_until, limit))
+    fn claim_due(
+        &self,
+        now: i64,
+        lease_until: i64,
+        limit: u32,
+        admit: &mut dyn FnMut(&Instance) -> Admission,
+    ) -> Result<Vec<Claim>> {
+        self.write(|t| claims::claim_due(t, now, lease_until, limit, admit))
     }
 
     fn claim(&self, connector_id: &str, now: i64, lease_until: i64) -> Result<Option<Claim>> {
-        self.write(|t| instances::claim(t, connector_id, now, lease_until))
+        self.write(|t| claims::claim(t, connector_id, now, lease_until))
     }
 
     fn next_due(&self, now: i64) -> Result<Option<i64>> {
@@ -196,7 +203,15 @@ impl Store for Sqlite {
     }
 
     fn recover(&self, now: i64) -> Result<u32> {
-        self.write(|t| instances::recover(t, now))
+        self.write(|t| claims::recover(t, now))
+    }
+
+    fn settle(&self, now: i64) -> Result<u32> {
+        self.write(|t| claims::settle(t, now))
+    }
+
+    fn rests(&self, now: i64) -> Result<Vec<(String, i64)>> {
+        claims::rests(&self.reader(), now)
     }
 
     fn tell_health(&self, connector_id: &str, health: &str, now: i64) -> Result<bool> {

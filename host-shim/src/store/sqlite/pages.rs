@@ -219,11 +219,19 @@ fn end_checked(t: &Transaction<'_>, claim: &Claim, end: &RunEnd) -> Result<()> {
     figures(t, claim, &end.figures)?;
     t.prepare_cached(
         // A run that somebody asked for meanwhile comes first, but not before the source allows.
-        "UPDATE instance SET lease_until = 0, not_before = ?4, \
+        "UPDATE instance SET lease_until = 0, not_before = ?4, full_at = CASE WHEN ?5 THEN ?6 ELSE full_at END, \
          next_run_at = CASE next_run_because WHEN 'requested' THEN min(?2, max(next_run_at, ?4)) ELSE ?2 END, \
          next_run_because = CASE next_run_because WHEN 'requested' THEN 'requested' ELSE ?3 END WHERE seq = ?1",
     )?
-    .execute(params![seq, end.next_run_at, end.next_run_because, end.not_before])?;
+    .execute(params![seq, end.next_run_at, end.next_run_because, end.not_before, end.is_full, end.at])?;
+    t.prepare_cached("UPDATE instance SET due_at = next_run_at WHERE seq = ?1")?.execute([seq])?;
+    if let Some((host, until)) = &end.rest {
+        t.prepare_cached(
+            "INSERT INTO host_rest (host, since, until) VALUES (?1, ?2, ?3) \
+             ON CONFLICT (host) DO UPDATE SET until = max(until, excluded.until)",
+        )?
+        .execute(params![host, end.at, until])?;
+    }
     let day = end.at.div_euclid(24 * 3_600 * 1_000);
     t.prepare_cached(
         "UPDATE instance SET reads_today = CASE reads_day WHEN ?2 THEN reads_today ELSE 0 END + ?3, reads_day = ?2 \
@@ -266,6 +274,7 @@ fn end_checked(t: &Transaction<'_>, claim: &Claim, end: &RunEnd) -> Result<()> {
                 access,
                 end.detail,
             ])?;
+            moved(t, seq, end, day)?;
         }
         // A run that was too early touches nothing.
         Outcome::Skipped => {}

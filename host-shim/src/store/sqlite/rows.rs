@@ -12,7 +12,7 @@ pub(super) const INSTANCE: &str = "seq, connector_id, corpus_id, source_namespac
     next_run_at, next_run_because, not_before, last_run_at, last_success_at, last_item_at, error_class, error_code, \
     error_message, error_at, access_error, health, reads_day, reads_today, paused_at, credential_version, \
     credential_deposited_at, credential_expires_at, hints, error_detail, failures, throttled_since, throttled_host, \
-    moved_to, moved_since, moved_days";
+    moved_to, moved_since, moved_days, due_at, full_at";
 
 /// JSON that this program wrote.
 pub(super) fn json(text: &str) -> Value {
@@ -57,6 +57,8 @@ pub(super) fn read_instance(row: &Row<'_>) -> rusqlite::Result<Instance> {
         diagnostics: diagnostics.as_deref().map(json),
         next_run_at: row.get(14)?,
         next_run_because: row.get(15)?,
+        due_at: row.get(40)?,
+        full_at: row.get(41)?,
         not_before: row.get(16)?,
         last_run_at: row.get(17)?,
         last_success_at: row.get(18)?,

@@ -30,6 +30,10 @@ pub(super) fn deposit(
         return Ok(instance);
     }
     keep(t, connector_id, deposit, now)?;
+    if instance.next_run_because == "gone" {
+        // With another credential the source may be there again.
+        super::instances::pull_in(t, connector_id, now, "requested")?;
+    }
     remember(t, once, connector_id, now)?;
     let instance = rows::instance(t, connector_id)?;
     let version = instance.credential.map_or(0, |c| c.version);
