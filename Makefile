@@ -33,8 +33,8 @@ demo: build ## show it at work against a fake feed server on loopback
 run: build ## serve a data folder (./data, or CONFIG=file.toml)
 	@exec $(OUT)/host-shim serve $(if $(CONFIG),--config $(CONFIG))
 
-chaos: plugin ## kill the program sixty times while it polls changing feeds, then compare the store with what was served
-	@CHAOS_KILLS=$${CHAOS_KILLS:-60} $(CARGO) test --locked --release --workspace --test it chaos:: -- --nocapture
+chaos: plugin ## kill the program three hundred times while it polls changing feeds, then compare the store with what was served
+	@CHAOS_KILLS=$${CHAOS_KILLS:-300} $(CARGO) test --locked --release --workspace --test it chaos:: -- --nocapture
 
 verify: setup fmt plugin clippy test imports docs ## the test command: format, lints, all tests, imports, docs
 	@echo "verify: everything holds"

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::auth::{Allowed, ConnectorsRead};
 use super::{Api, ApiError};
+use crate::store::StoreError;
 
 /// The process answers.
 pub(super) async fn alive() -> Json<Value> {
@@ -18,6 +19,9 @@ pub(super) async fn alive() -> Json<Value> {
 pub(super) async fn ready(State(api): State<Api>) -> Result<Json<Value>, ApiError> {
     let now = api.service.now_ms();
     api.service.store(move |store| store.next_due(now)).await?;
+    if api.service.is_damaged() {
+        return Err(StoreError::Damaged("found since the start".to_owned()).into());
+    }
     if !api.service.is_scheduling() {
         return Err(ApiError::unavailable("connectors_unavailable", "The scheduler is stuck", true));
     }

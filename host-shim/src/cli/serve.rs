@@ -16,6 +16,7 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(common: &Common, arguments: Arguments) -> Result<ExitCode, CliError> {
     let config = common.configuration(arguments.config.as_deref())?;
+    setup::survive_size_limits();
     let server = Server::start(&config).await?;
     for warning in &server.warnings {
         output::complain(warning);

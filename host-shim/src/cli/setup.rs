@@ -148,6 +148,19 @@ pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
     written.map_err(|e| CliError::file("write", path, e))
 }
 
+/// A write beyond the limit of file sizes becomes an error of that write instead of the end of the process
+/// (setrlimit(2)): a full disk costs the writes that do not fit, and nothing else.
+pub(super) fn survive_size_limits() {
+    #[cfg(target_os = "linux")]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        /// SIGXFSZ, signal(7).
+        const FILE_SIZE: i32 = 25;
+        // Whoever listens has taken the default, which is to end, out of force for good.
+        drop(signal(SignalKind::from_raw(FILE_SIZE)));
+    }
+}
+
 /// Waits for an interrupt or a request to terminate.
 pub(super) async fn wait_for_signal() {
     let interrupt = tokio::signal::ctrl_c();

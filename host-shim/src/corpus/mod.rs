@@ -16,13 +16,14 @@ pub mod schedule;
 mod scheduler;
 pub mod vault;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::egress::client::Client;
-use crate::store::model::Instance;
+use crate::store::model::{Claim, Instance};
 use crate::store::{Store, StoreError};
 
 pub use run::RunSummary;
@@ -68,6 +69,10 @@ pub struct Service {
     wake: Notify,
     ended: Notify,
     hosts: Mutex<Hosts>,
+    /// Claims whose end could not be written.
+    stranded: Mutex<Vec<Claim>>,
+    /// Something in the store was not what was written there.
+    damaged: AtomicBool,
     /// When the scheduler last looked, in milliseconds since 1970.
     looked_at: std::sync::atomic::AtomicI64,
     /// When old changes were last taken out.
@@ -109,6 +114,8 @@ impl Service {
             wake: Notify::new(),
             ended: Notify::new(),
             hosts: Mutex::new(Hosts::new(settings.manners)),
+            stranded: Mutex::default(),
+            damaged: false.into(),
             looked_at: now.into(),
             pruned_at: 0.into(),
             vault,
@@ -167,7 +174,18 @@ impl Service {
         let result = tokio::task::spawn_blocking(move || call(&*store)).await;
         let result = result.map_err(|e| StoreError::Engine(e.to_string())).flatten();
         self.metrics.stored(!matches!(result, Err(StoreError::Engine(_) | StoreError::Damaged(_))), begun.elapsed());
+        if let Err(error @ StoreError::Damaged(_)) = &result
+            && !self.damaged.swap(true, Ordering::Relaxed)
+        {
+            tracing::error!(%error, "the store is damaged");
+        }
         result
+    }
+
+    /// Whether something in the store was found damaged since the start.
+    #[must_use]
+    pub fn is_damaged(&self) -> bool {
+        self.damaged.load(Ordering::Relaxed)
     }
 
     /// What seals credentials, where this host has a key.

@@ -59,6 +59,9 @@ impl Service {
         if let Err(error) = driven {
             // The claim was lost or the store failed: the next claim starts from the stored checkpoint.
             tracing::warn!(parent: &span, %error, "a run ended without being recorded");
+            if !matches!(error, StoreError::LostClaim) {
+                self.strand(claim.clone());
+            }
         }
         self.metrics.ended(
             summary.outcome,

@@ -2,8 +2,8 @@
 //!
 //! Its cost does not grow with instances that are not due: it asks the store for what is due and for the next time.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
@@ -33,6 +33,9 @@ const PRUNED_AT_ONCE: u32 = 10_000;
 
 /// A clock that went back by less is slewed, not set.
 const CLOCK_SLACK_MS: i64 = 60_000;
+
+/// Claims that are remembered while the store fails.
+const MAX_STRANDED: usize = 1_000;
 
 /// Time over which the feeds of a host come back after its rest.
 const AFTER_REST_MS: f64 = 60_000.0;
@@ -66,6 +69,7 @@ impl Service {
     /// Starts what is due and what there is room for; returns how long to sleep.
     async fn look(self: &Arc<Self>, running: &mut JoinSet<()>) -> Duration {
         self.mind_the_clock().await;
+        self.give_back_stranded().await;
         let mut permits: Vec<OwnedSemaphorePermit> = Vec::new();
         while let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() {
             permits.push(permit);
@@ -122,6 +126,29 @@ impl Service {
             taken.iter().for_each(|host| self.hosts().done(host));
         }
         claimed
+    }
+
+    /// Remembers a claim whose end could not be written.
+    pub(super) fn strand(&self, claim: Claim) {
+        let mut stranded = self.stranded.lock().unwrap_or_else(PoisonError::into_inner);
+        // Past that the lease gives them back.
+        if stranded.len() < MAX_STRANDED {
+            stranded.push(claim);
+        }
+    }
+
+    /// Gives back what a failing store kept from ending, once it answers again. What it was doing comes an interval
+    /// after it began.
+    async fn give_back_stranded(&self) {
+        let claims = std::mem::take(&mut *self.stranded.lock().unwrap_or_else(PoisonError::into_inner));
+        for claim in claims {
+            let now = self.now_ms();
+            let at = now.max(claim.started_at + i64::from(claim.instance.new.interval_seconds) * 1_000);
+            let given = claim.clone();
+            if self.store(move |store| store.give_back(&given, now, at)).await.is_err() {
+                self.strand(claim);
+            }
+        }
     }
 
     /// Remembers the look; where the clock was set back since the last one, what a clock ahead wrote is mended.

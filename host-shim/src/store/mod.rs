@@ -202,6 +202,12 @@ pub trait Store: Send + Sync {
     /// Where the store fails.
     fn recover(&self, now: i64) -> Result<u32>;
 
+    /// Gives a claim back whose run could not be recorded: the run is abandoned, the instance due at `at`.
+    ///
+    /// # Errors
+    /// Where the store fails; a claim that was lost meanwhile is no matter.
+    fn give_back(&self, claim: &Claim, now: i64, at: i64) -> Result<()>;
+
     /// Mends times that a clock ahead of this one wrote, so that no instance waits for a day that is years away.
     ///
     /// # Errors

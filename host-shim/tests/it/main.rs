@@ -17,6 +17,7 @@ mod certify;
 mod chaos;
 mod cli;
 mod egress;
+mod faults;
 mod fixtures;
 mod fuzz;
 mod hostile;

@@ -69,6 +69,16 @@ impl Program {
         Self { caller: Caller { address, key: shown.to_owned() }, child, printed, folder: folder.to_owned() }
     }
 
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until it ends by itself.
+    pub fn wait(&mut self) -> std::process::ExitStatus {
+        self.child.wait().unwrap()
+    }
+
     /// Ends it without a word, as a power cut would.
     pub fn kill(mut self) -> String {
         self.child.kill().unwrap();

@@ -7,6 +7,9 @@ UPDATE instance SET due_at = next_run_at;
 ALTER TABLE instance ADD COLUMN full_at INTEGER;
 UPDATE instance SET full_at = last_success_at;
 
+-- SHA-256 of parts and extensions: a damaged page is not served. NULL for versions from before.
+ALTER TABLE version ADD COLUMN digest BLOB;
+
 -- Hosts that turned a reader away, and until when they are left alone.
 CREATE TABLE host_rest (
     host  TEXT PRIMARY KEY,

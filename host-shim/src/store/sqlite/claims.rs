@@ -126,6 +126,18 @@ pub(super) fn recover(t: &Transaction<'_>, now: i64) -> Result<u32> {
     Ok(u32::try_from(abandoned).unwrap_or(u32::MAX))
 }
 
+pub(super) fn give_back(t: &Transaction<'_>, claim: &Claim, now: i64, at: i64) -> Result<()> {
+    let given = t.execute(
+        "UPDATE instance SET lease_until = 0, fence = fence + 1, next_run_at = ?3, due_at = ?3, \
+         next_run_because = 'cut_off' WHERE seq = ?1 AND fence = ?2",
+        params![claim.instance.seq, claim.fence, at],
+    )?;
+    if given > 0 {
+        t.execute("UPDATE run SET outcome = 'abandoned', ended_at = ?2 WHERE run_id = ?1", params![claim.run_id, now])?;
+    }
+    Ok(())
+}
+
 pub(super) fn settle(t: &Transaction<'_>, now: i64) -> Result<u32> {
     let settled = t.execute(
         "UPDATE instance SET next_run_at = ?1 + seq * 7919 % max(interval_seconds * 1000, 1), \

@@ -61,6 +61,10 @@ impl From<rusqlite::Error> for StoreError {
             {
                 Self::Damaged(error.to_string())
             }
+            // Columns have one type each, so a value of another one was not written by this program.
+            rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::InvalidColumnType(..)
+            | rusqlite::Error::IntegralValueOutOfRange(..) => Self::Damaged(error.to_string()),
             _ => Self::Engine(error.to_string()),
         }
     }
@@ -204,6 +208,10 @@ impl Store for Sqlite {
 
     fn recover(&self, now: i64) -> Result<u32> {
         self.write(|t| claims::recover(t, now))
+    }
+
+    fn give_back(&self, claim: &Claim, now: i64, at: i64) -> Result<()> {
+        self.write(|t| claims::give_back(t, claim, now, at))
     }
 
     fn settle(&self, now: i64) -> Result<u32> {

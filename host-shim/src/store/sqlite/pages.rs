@@ -4,7 +4,7 @@ use rusqlite::{OptionalExtension, Transaction, params};
 use serde_json::json;
 
 use super::instances::change;
-use super::search;
+use super::{rows, search};
 use crate::engine::answer::Item;
 use crate::ids;
 use crate::store::model::{Claim, Outcome, PageCommit, PageOutcome, RunEnd, RunFigures, SawMoved};
@@ -130,8 +130,8 @@ fn accept(t: &Transaction<'_>, claim: &Claim, page: &PageCommit, item: &Item) ->
     let extensions = serde_json::to_string(&item.extensions).map_err(|e| StoreError::Engine(e.to_string()))?;
     t.prepare_cached(
         "INSERT INTO version (version_id, record, ordinal, revision, parts, extensions, withdrawn, accepted_at, \
-         connector_id, run_id, plugin_id, plugin_version, plugin_digest) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+         connector_id, run_id, plugin_id, plugin_version, plugin_digest, digest) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
     )?
     .execute(params![
         version_id,
@@ -147,6 +147,7 @@ fn accept(t: &Transaction<'_>, claim: &Claim, page: &PageCommit, item: &Item) ->
         page.producer.plugin_id,
         page.producer.plugin_version,
         page.producer.plugin_digest,
+        rows::content_digest(&parts, &extensions),
     ])?;
     let version = t.last_insert_rowid();
     t.prepare_cached(

@@ -1,7 +1,7 @@
 //! Reads.
 
 use rusqlite::types::Value as Sql;
-use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
+use rusqlite::{Connection, OptionalExtension, Row, ffi, params, params_from_iter};
 use serde_json::Value;
 
 use super::rows::{self, INSTANCE, json, read_instance};
@@ -194,10 +194,15 @@ pub(super) fn record(connection: &Connection, record_id: &str) -> Result<Record>
 }
 
 const VERSION: &str = "version_id, ordinal, revision, parts, extensions, withdrawn, accepted_at, connector_id, run_id, \
-    plugin_id, plugin_version, plugin_digest FROM version";
+    plugin_id, plugin_version, plugin_digest, digest FROM version";
 
 fn read_version(row: &Row<'_>) -> rusqlite::Result<Version> {
     let (parts, extensions): (String, String) = (row.get(3)?, row.get(4)?);
+    let digest: Option<[u8; 32]> = row.get(12)?;
+    if digest.is_some_and(|digest| digest != rows::content_digest(&parts, &extensions)) {
+        let what = format!("version {} is not what was stored", row.get::<_, String>(0)?);
+        return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_CORRUPT), Some(what)));
+    }
     Ok(Version {
         version_id: row.get(0)?,
         ordinal: row.get(1)?,

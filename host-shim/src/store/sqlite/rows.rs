@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use crate::store::model::{CredentialInfo, Instance, LastError, Moved, NewInstance};
 use crate::store::{Result, StoreError};
@@ -13,6 +14,14 @@ pub(super) const INSTANCE: &str = "seq, connector_id, corpus_id, source_namespac
     error_message, error_at, access_error, health, reads_day, reads_today, paused_at, credential_version, \
     credential_deposited_at, credential_expires_at, hints, error_detail, failures, throttled_since, throttled_host, \
     moved_to, moved_since, moved_days, due_at, full_at";
+
+/// What a version's content hashes to, so that a damaged one is known when it is read.
+pub(super) fn content_digest(parts: &str, extensions: &str) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    // JSON has no such byte.
+    [parts.as_bytes(), &[0], extensions.as_bytes()].iter().for_each(|bytes| hash.update(bytes));
+    hash.finalize().into()
+}
 
 /// JSON that this program wrote.
 pub(super) fn json(text: &str) -> Value {
