@@ -7,10 +7,10 @@ OUT := target/release
 # Crates with fuzz targets; each is a workspace of its own.
 FUZZ_CRATES := host-shim plugin
 
-.PHONY: help setup plugin build demo run bench chaos fuzz verify fmt clippy test imports docs reference audit clean
+.PHONY: help setup plugin build demo run bench bench-service chaos fuzz verify fmt clippy test imports docs reference audit clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
 
 setup: ## install what is missing (the wasm target, Debian packages); does nothing when nothing is missing
 	@./setup.sh
@@ -66,6 +66,9 @@ reference: build ## write the configuration's reference from the code
 
 bench: plugin ## one poll in the sandbox against natively and bare parsers, as ratios of one run
 	@$(CARGO) bench --locked --workspace --bench poll --bench tolerance --profile release
+
+bench-service: build ## the whole service at 100 to 100,000 instances: throughput, lag, CPU, memory (SIZES=100,1000 for fewer)
+	@$(CARGO) bench --locked -p host-shim --bench service --profile release
 
 fuzz: setup ## invent input for each fuzz body for FUZZ_SECONDS (60) with cargo-fuzz
 	@command -v cargo-fuzz >/dev/null || { echo "fuzz: installing cargo-fuzz, which drives LLVM's fuzzer"; $(CARGO) install --locked --quiet cargo-fuzz; }
