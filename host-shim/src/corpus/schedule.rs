@@ -23,6 +23,28 @@ pub const MAX_NAMED_MS: i64 = 24 * HOUR_MS;
 /// A time that never comes.
 pub const NEVER: i64 = 253_402_300_799_000;
 
+/// Every reason that a next run can have; `gone` and what is `running` among them.
+pub const BECAUSE: [&str; 18] = [
+    "created",
+    "requested",
+    "running",
+    "more_pages",
+    "interval",
+    "ttl",
+    "cache_control",
+    "expires",
+    "update_period",
+    "skip_hours",
+    "skip_days",
+    "retry_after",
+    "throttled",
+    "host_throttled",
+    "failures",
+    "gone",
+    "cut_off",
+    "clock",
+];
+
 /// When, and why then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Next {
@@ -163,7 +185,11 @@ fn declared(rules: &Rules, pace: &Pace, started: i64, now: i64) -> (i64, &'stati
         let ms = i64::try_from(seconds.unwrap_or(0).saturating_mul(1_000)).unwrap_or(i64::MAX);
         started + ms.min(rules.max_pace_ms)
     };
-    let expires = pace.expires_ms().map_or(started, |at| at.min(now + rules.max_pace_ms));
+    // Where both are there max-age alone counts (RFC 9111, section 5.3).
+    let expires = pace
+        .expires_ms()
+        .filter(|_| pace.max_age_seconds.is_none())
+        .map_or(started, |at| at.min(now + rules.max_pace_ms));
     [
         (wait(pace.ttl_seconds), "ttl"),
         (wait(pace.max_age_seconds), "cache_control"),
@@ -221,6 +247,15 @@ mod tests {
     }
 
     #[test]
+    fn every_reason_is_explained() {
+        let readme = include_str!("../../../README.md");
+        let table = readme.split("## Pace").nth(1).unwrap().split("\n## ").next().unwrap();
+        for because in BECAUSE {
+            assert!(table.contains(&format!("`{because}`")), "{because}");
+        }
+    }
+
+    #[test]
     fn the_largest_of_what_is_declared_wins_on_the_grid_of_the_interval() {
         for (hints, minutes, because) in [
             (json!({}), 10, "interval"),
@@ -233,6 +268,7 @@ mod tests {
             (json!({"max_age_seconds": u64::MAX}), 60, "cache_control"),
             (json!({"expires": "2026-09-28T12:30:00Z"}), 30, "expires"),
             (json!({"expires": "2020-01-01T00:00:00Z"}), 10, "interval"),
+            (json!({"expires": "2026-09-28T12:30:00Z", "max_age_seconds": 0}), 10, "interval"),
             (json!({"update_period_seconds": 3_600, "ttl_seconds": 60}), 60, "update_period"),
         ] {
             assert_eq!(after(&rules(10), &hints, Ended::Done), (minutes, because), "{hints}");

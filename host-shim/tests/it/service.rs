@@ -551,3 +551,23 @@ async fn two_that_poll_now_run_one_after_the_other() {
     brought.sort_unstable();
     assert_eq!(brought, [0, 0, 1]);
 }
+
+#[tokio::test]
+async fn the_newest_runs_are_kept() {
+    let world = World::new("runs").await;
+    world.add("a", "http://x.example.org/");
+    for n in 0..510 {
+        let at = START + n * 60_000;
+        let claim = world.store.claim("con_a", at, at + 1_000).unwrap().unwrap();
+        world.store.end_run(&claim, &ended(at + 500)).unwrap();
+    }
+    let mut seen = 0;
+    let mut before: Option<String> = None;
+    loop {
+        let page = world.store.runs("con_a", before.as_deref(), 100).unwrap();
+        let Some(last) = page.last() else { break };
+        (seen, before) = (seen + page.len(), Some(last.run_id.clone()));
+    }
+    assert_eq!(seen, 500);
+    assert_eq!(world.store.runs("con_a", None, 1).unwrap()[0].started_at, START + 509 * 60_000);
+}

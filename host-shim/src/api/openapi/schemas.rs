@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::api::corpora::MAX_NAME_CHARS;
 use crate::api::create::{MAX_INTERVAL_SECONDS, MAX_LABELS, MAX_POLICY_SECONDS};
 use crate::corpus::address::MAX_NAMESPACE_BYTES;
+use crate::corpus::schedule::BECAUSE;
 
 /// A reference to a shape.
 pub(super) fn reference(name: &str) -> Value {
@@ -72,6 +73,12 @@ fn name() -> Value {
         "^[^\\u0000-\\u001f\\u007f-\\u009f]*[^\\s\\u0000-\\u001f\\u007f-\\u009f][^\\u0000-\\u001f\\u007f-\\u009f]*$";
     json!({"type": "string", "minLength": 1, "maxLength": MAX_NAME_CHARS, "pattern": pattern,
         "description": "One line, not blank."})
+}
+
+/// Every reason of the schedule.
+fn because() -> Value {
+    json!({"type": "string", "enum": BECAUSE, "description": "What decided: the interval, what the source declares, \
+        a wait that it or its host asked for, failures, a request, or the host itself."})
 }
 
 fn idempotency_key() -> Value {
@@ -147,7 +154,7 @@ fn connector() -> Named {
                 ("schedule", reference("Schedule")),
                 ("health_policy", reference("HealthPolicy")),
                 ("credential?", credential),
-                ("next_poll", nullable(object(&[("at", instant()), ("because", text())]))),
+                ("next_poll", nullable(object(&[("at", instant()), ("because", because())]))),
                 ("last_run_at", nullable(instant())),
                 ("health", reference("Health")),
                 ("counts?", object(&[("records", number()), ("listed", nullable(number()))])),

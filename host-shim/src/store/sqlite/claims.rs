@@ -10,6 +10,9 @@ use crate::store::model::{Admission, Claim, Instance};
 /// Instances beyond those that there is room for that one look takes in: those of a busy host must not hide others.
 const LOOKED_AT: u32 = 64;
 
+/// Runs of an instance that can be looked at: a week of polls each half an hour, and some more.
+const KEPT_RUNS: u32 = 500;
+
 /// Time between two starts after a restart, for each instance that is overdue.
 const SPREAD_MS: i64 = 50;
 
@@ -93,6 +96,12 @@ fn begin(t: &Transaction<'_>, instance: Instance, now: i64, lease_until: i64) ->
         "INSERT INTO run (run_id, instance, fence, started_at, outcome) VALUES (?1, ?2, ?3, ?4, 'running')",
     )?
     .execute(params![run_id, instance.seq, fence, now])?;
+    // Years of polls: the newest of an instance are kept, what they brought names them for ever.
+    t.prepare_cached(
+        "DELETE FROM run WHERE instance = ?1 AND seq <= \
+         (SELECT seq FROM run WHERE instance = ?1 ORDER BY seq DESC LIMIT 1 OFFSET ?2)",
+    )?
+    .execute(params![instance.seq, KEPT_RUNS])?;
     let digest = |bytes: Option<Vec<u8>>| bytes.and_then(|b| <[u8; 32]>::try_from(b).ok());
     Ok(Claim { instance, run_id, fence, started_at: now, checkpoint, body: digest(body).zip(digest(plugin)) })
 }
