@@ -6,6 +6,7 @@
 pub mod access;
 pub mod address;
 pub mod clock;
+mod ending;
 pub mod health;
 pub mod hosts;
 pub mod metrics;
